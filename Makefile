@@ -149,8 +149,11 @@ histories: setup
 
 recordings: setup
 	@$(BIN)/python -m tests.unit.workflows.test_whole_runs
+	@$(BIN)/python -m tests.unit.workflows.test_rare_whole_runs
 	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
+	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_forms
+	@$(BIN)/python -m tests.unit.activities.test_recorded_decisions
 
 SEED ?= 1
 mutants: setup

@@ -3,13 +3,14 @@
     python -m benchmarks.brief_quality DIR QUESTIONS.json [--home DIR] [--show TEXT] [--verbose]
 
 Each fact is a text that the brief must hold ("a|b": either). Printed: the share of facts in the whole brief, in the
-brief proper (before "More passages") and in the short answer; the share of unanswerable questions that are admitted;
-the share of false premises that the short answer corrects.
+brief proper (before "More passages"), in its first 200 words and in the short answer; the share of
+unanswerable questions that are admitted; the share of false premises that the short answer corrects.
 """
 
 import argparse
 import asyncio
 import json
+import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 
 CORPUS = "benchmark"
+OPENING = 200
+"""Words after the first heading of a section that most people read, marks of citation left out."""
 
 
 @dataclass
@@ -28,6 +31,7 @@ class Score:
     facts: int = 0
     found: int = 0
     proper: int = 0
+    opening: int = 0
     short: int = 0
     unanswerable: int = 0
     admitted: int = 0
@@ -43,12 +47,19 @@ def holds(text: str, fact: str) -> bool:
     return any(plain(wording).casefold() in text for wording in fact.split("|"))
 
 
+def opening(markdown: str) -> str:
+    """The first words of a brief from its first section on, plain and folded."""
+    body = re.sub(r"\[\d+\]", "", markdown.partition("\n## ")[2])
+    return " ".join(plain(body).casefold().split()[:OPENING])
+
+
 def count(score: Score, entry: dict, given: Answer, *, verbose: bool) -> None:
     """Add one brief to the score; what the report adds below it, sources and method, does not count."""
     score.seconds += given.seconds
     text = plain(given.markdown.partition("\n## Sources\n")[0]).casefold()
     short = given.short.casefold()
     proper = text.partition("## more passages")[0]
+    first = opening(given.markdown)
     if entry["kind"] == "unanswerable":
         score.unanswerable += 1
         right = not given.findings and all(name.casefold() in text for name in entry["names"])
@@ -63,6 +74,7 @@ def count(score: Score, entry: dict, given: Answer, *, verbose: bool) -> None:
     score.facts += len(facts)
     score.found += len(facts) - len(missing)
     score.proper += sum(holds(proper, fact) for fact in facts)
+    score.opening += sum(holds(first, fact) for fact in facts)
     score.short += sum(holds(short, fact) for fact in facts)
     if entry["kind"] == "premise":
         score.premises += 1
@@ -107,7 +119,10 @@ def report(score: Score, questions: int) -> None:
     """Print the shares."""
     facts = max(1, score.facts)
     print(f"facts found {score.found}/{score.facts} = {score.found / facts:.2f}")
-    print(f"  in the brief proper {score.proper / facts:.2f}, in the short answer {score.short / facts:.2f}")
+    print(
+        f"  in the brief proper {score.proper / facts:.2f}, in its first {OPENING} words {score.opening / facts:.2f}, "
+        f"in the short answer {score.short / facts:.2f}"
+    )
     print(f"unanswerable admitted {score.admitted}/{score.unanswerable}; wrongly refused {score.refused}")
     print(f"false premises corrected in the short answer {score.corrected}/{score.premises}")
     print(f"{score.seconds / max(1, questions):.2f} s of processor time a question")

@@ -6,8 +6,6 @@ that was broken off goes on where it was. Everything happens in `build/mutants`,
 """
 
 import argparse
-import ast
-import difflib
 import importlib
 import json
 import os
@@ -19,14 +17,14 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import coverage
 import pytest
+from mutant_finder import ROOT, Finder, Mutant
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 PLACE: Final = ROOT / "build" / "mutants"
 TREE: Final = PLACE / "tree"
 COVERAGE: Final = PLACE / "coverage"
@@ -34,196 +32,12 @@ DURATIONS: Final = PLACE / "durations.json"
 EQUIVALENT: Final = ROOT / "benchmarks" / "mutants_equivalent.toml"
 PACKAGES: Final = ("workflows", "activities")
 TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/replay")
-RECORDED: Final = ("test_whole_runs.py", "test_recorded_report.py", "test_decision_logs.py")
+RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
 HEAVY: Final = ("temporalio.worker", "temporalio.testing", "anthropic", "contracts.activities",
                 "contracts.strategies", "providers.storage.sessions", "providers.models.prices",
                 "providers.extractive.engine", "providers.reading.readers")  # fmt: skip
 """Imported once, before each mutant gets a process of its own; none of it imports what is changed."""
-
-COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
-    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change of one expression or statement."""
-
-    path: str
-    kind: str
-    line: int
-    end_line: int
-    start: int
-    """Offset in the file's bytes."""
-    end: int
-    text: str
-    """What stands there instead."""
-    in_function: bool
-    """Whether it is run when a test calls it; else when the file is imported, whichever test did that first."""
-
-    def apply(self) -> tuple[str, str]:
-        """The file before and after."""
-        before = (ROOT / self.path).read_bytes()
-        return before.decode(), (before[: self.start] + self.text.encode() + before[self.end :]).decode()
-
-    def diff(self) -> str:
-        """The change, one line of context."""
-        before, after = (text.splitlines() for text in self.apply())
-        return "\n".join(difflib.unified_diff(before, after, self.path, self.kind, n=1, lineterm=""))
-
-    def place(self) -> str:
-        """What it is known by while the file stays as it is."""
-        return f"{self.path}:{self.start}-{self.end} {self.text}"
-
-    def key(self) -> str:
-        """What it is known by while the file around it changes: the lines as they were, and what is new."""
-        before, _ = self.apply()
-        lines = " ".join(" ".join(before.splitlines()[self.line - 1 : self.end_line]).split())
-        return f"{self.path}: {self.kind}: {lines} -> {self.text}"
-
-
-class Finder(ast.NodeVisitor):
-    """Every mutant of a file."""
-
-    def __init__(self, path: str, source: str) -> None:
-        self.path = path
-        self.found: list[Mutant] = []
-        self._depth = 0
-        self._starts = [0]
-        for line in source.encode().splitlines(keepends=True):
-            self._starts.append(self._starts[-1] + len(line))
-        self.visit(ast.parse(source))
-
-    def _add(self, kind: str, node: Any, text: str) -> None:
-        start = self._starts[node.lineno - 1] + node.col_offset
-        end = self._starts[node.end_lineno - 1] + node.end_col_offset
-        self.found.append(
-            Mutant(self.path, kind, node.lineno, node.end_lineno, start, end, text, in_function=self._depth > 0)
-        )
-
-    def _instead(self, kind: str, node: ast.expr, **changed: Any) -> None:
-        """The same node with other fields."""
-        fields = {name: getattr(node, name) for name in node._fields} | changed
-        self._add(kind, node, f"({ast.unparse(type(node)(**fields))})")
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """What stands within has no place of its own in Python 3.11."""
-        self._add("text", node, '""')
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        """The other truth value, the next number, no text where there is one."""
-        if isinstance(node.value, bool):
-            self._add("boolean", node, str(not node.value))
-        elif isinstance(node.value, (int, float)):
-            self._add("number", node, repr(node.value + 1))
-        elif isinstance(node.value, str):
-            self._add("text", node, '""' if node.value else '"mutant"')
-
-    def visit_Compare(self, node: ast.Compare) -> None:
-        """`<=` for `<`, `!=` for `==`, and so on."""
-        for place, operator in enumerate(node.ops):
-            ops = [*node.ops]
-            ops[place] = COMPARISONS[type(operator)]()
-            self._instead("comparison", node, ops=ops)
-        self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        """`or` for `and`."""
-        self._instead("boolean", node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
-        self.generic_visit(node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        """Without `not`, without a minus sign."""
-        if isinstance(node.op, (ast.Not, ast.USub)):
-            self._add("boolean" if isinstance(node.op, ast.Not) else "arithmetic", node, ast.unparse(node.operand))
-        self.generic_visit(node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> None:
-        """`-` for `+`, and so on."""
-        if type(node.op) in ARITHMETIC:
-            self._instead("arithmetic", node, op=ARITHMETIC[type(node.op)]())
-        self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        """The first two arguments change places; each keyword is dropped."""
-        if len(node.args) > 1 and not any(isinstance(argument, ast.Starred) for argument in node.args[:2]):
-            self._instead("swapped arguments", node, args=[node.args[1], node.args[0], *node.args[2:]])
-        for dropped in node.keywords:
-            self._instead("dropped keyword", node, keywords=[one for one in node.keywords if one is not dropped])
-        self.generic_visit(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> None:
-        """The other value."""
-        self._instead("condition", node, test=ast.UnaryOp(ast.Not(), node.test))
-        self.generic_visit(node)
-
-    def visit_If(self, node: ast.If) -> None:
-        """The other branch."""
-        self._add("condition", node.test, f"(not ({ast.unparse(node.test)}))")
-        self.generic_visit(node)
-
-    def visit_comprehension(self, node: ast.comprehension) -> None:
-        """Everything is kept."""
-        for test in node.ifs:
-            self._add("condition", test, "True")
-        self.generic_visit(node)
-
-    def visit_Return(self, node: ast.Return) -> None:
-        """Nothing comes back."""
-        if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-            self._add("return", node, "return None")
-        self.generic_visit(node)
-
-    def visit_Expr(self, node: ast.Expr) -> None:
-        """What is called for its effect is not called."""
-        if isinstance(node.value, (ast.Call, ast.Await)):
-            self._add("removed call", node, "pass")
-        if not isinstance(node.value, ast.Constant):
-            self.generic_visit(node)  # a docstring is no constant
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """A field keeps its value."""
-        if all(isinstance(target, (ast.Attribute, ast.Subscript)) for target in node.targets):
-            self._add("removed assignment", node, "pass")
-        self.visit(node.value)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        """A sum keeps its value."""
-        self._add("removed assignment", node, "pass")
-        self.visit(node.value)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Its value alone, not its type."""
-        if node.value is not None:
-            self.visit(node.value)
-
-    def visit_arguments(self, node: ast.arguments) -> None:
-        """Their defaults alone, not their types."""
-        for default in (*node.defaults, *(given for given in node.kw_defaults if given is not None)):
-            self.visit(default)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """Neither decorators nor types."""
-        self.visit(node.args)
-        self._depth += 1
-        for statement in node.body:
-            self.visit(statement)
-        self._depth -= 1
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Its body alone."""
-        for statement in node.body:
-            self.visit(statement)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """Likewise."""
-        self.visit_FunctionDef(node)
 
 
 def every_mutant() -> list[Mutant]:
@@ -254,9 +68,11 @@ def enter_tree() -> None:
 
 def record_map(targets: list[str]) -> int:
     """Run the tests and keep, for each line, who came there."""
-    known: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    before: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    # A test that is no longer there cannot be run.
+    known = {test: seconds for test, seconds in before.items() if targets and not test.startswith(tuple(targets))}
     cover = coverage.Coverage(data_file=str(COVERAGE), source=list(PACKAGES), config_file=False, messages=False)
-    if COVERAGE.exists():
+    if targets and COVERAGE.exists():
         cover.load()
 
     class Contexts:
@@ -414,7 +230,7 @@ def main() -> None:
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--count", type=int, default=100)
     run.add_argument("--most", type=int, default=150, help="tests for one mutant")
-    run.add_argument("--seconds", type=float, default=150.0, help="time limit for one mutant")
+    run.add_argument("--seconds", type=float, default=400.0, help="time limit for one mutant")
     run.add_argument("--again", action="store_true", help="run those anew that were not killed")
     given = parser.parse_args()
     copy_tree()

@@ -36,7 +36,7 @@ from providers.verification.rules_checker import check
 from tests.fakes.many_sources import large_request, large_world
 from tests.fakes.messages_api import MessagesApi
 from workflows.driver import Driver
-from workflows.phases.verification import VERIFICATION
+from workflows.phases.claim_verification import VERIFICATION
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of

@@ -39,7 +39,7 @@ class Complexity(StrEnum):
     COMPLEX = "complex"
 
 
-class FollowUp(StrEnum):
+class FollowUpType(StrEnum):
     """How the question stands to what was asked before."""
 
     NEW_TOPIC = "new_topic"
@@ -74,7 +74,7 @@ class ClassificationDraft(Contract):
     """What a coordinator returns."""
 
     complexity: str = Field(default="moderate", json_schema_extra=words_of(Complexity))
-    follow_up_type: str = Field(default="new_topic", json_schema_extra=words_of(FollowUp))
+    follow_up_type: str = Field(default="new_topic", json_schema_extra=words_of(FollowUpType))
     route: str = Field(default="deep", json_schema_extra=words_of(Route))
     recommended_depth: str = Field(default="auto", json_schema_extra={"enum": ["auto", "light", "medium", "extended"]})
     is_ambiguous: bool = False
@@ -86,7 +86,7 @@ class ClassificationOutput(RoleOutput):
     """A classification in known words."""
 
     complexity: Complexity = Complexity.MODERATE
-    follow_up_type: FollowUp = FollowUp.NEW_TOPIC
+    follow_up_type: FollowUpType = FollowUpType.NEW_TOPIC
     route: Route = Route.DEEP
     recommended_depth: str = "auto"
     is_ambiguous: bool = False

@@ -22,7 +22,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.sources import SearchHit
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
-from contracts.waiting import Exchange
+from contracts.waiting import QuestionRound
 
 
 class RoleInput(Terse):
@@ -128,7 +128,7 @@ class ClarifyInput(RoleInput):
     """Hand-off to the clarifier: the question, and what was asked about it before."""
 
     context: list[Turn] = []
-    rounds: list[Exchange] = []
+    rounds: list[QuestionRound] = []
     required: bool = False
     """Whether a person is to be asked at least once."""
 

@@ -22,7 +22,7 @@ class WaitKind(StrEnum):
     APPROVAL = "approval"
 
 
-class Exchange(Contract):
+class QuestionRound(Contract):
     """One round of questions with a person's answers, in the same order; an answer may be empty."""
 
     questions: list[str]
@@ -32,7 +32,7 @@ class Exchange(Contract):
 class Clarification(Contract):
     """What was asked about the question of a run, and answered."""
 
-    rounds: list[Exchange] = []
+    rounds: list[QuestionRound] = []
     done: bool = False
     """Whether nothing more will be asked."""
 

@@ -54,6 +54,8 @@ class LanguageWords:
     stop: frozenset[str]
     frame: frozenset[str]
     """Words that say how to answer, not what about."""
+    infinitives: tuple[str, ...]
+    """How the verb ends in `how to …`, where the language says it so: `comment ajouter`."""
     idioms: Phrases
     """Groups of words that carry no meaning of their own: `at the same time`."""
     synonyms: Mapping[str, tuple[str, ...]]
@@ -93,6 +95,7 @@ def language_words(code: str) -> LanguageWords:
         stop=frozenset(data["stop"].split()),
         frame=frozenset(data["frame"].split()),
         synonyms=_relate(data["synonyms"]),
+        infinitives=tuple(data["infinitives"]),
         idioms=Phrases(data["idioms"]),
         asks={name: Phrases(texts) for name, texts in data["asks"].items()},
         asks_inside={name: Phrases(texts) for name, texts in data["asks_inside"].items()},

@@ -26,9 +26,9 @@ from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
+from workflows.phases.claim_verification import with_verification
 from workflows.phases.counts import counts_of
 from workflows.phases.provider_searches import CORPUS
-from workflows.phases.verification import with_verification
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of

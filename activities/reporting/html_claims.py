@@ -162,8 +162,8 @@ def filter_by_verdict(claims: Sequence[PlacedClaim], say: ReportWords, language:
         if counts[name]
     ]
     buttons = "".join(
-        f'<label><input type="radio" name="verdict" id="show-{name}"{" checked" if name == "all" else ""}> {escape(words)}'
-        "</label>"
+        f'<label><input type="radio" name="verdict" id="show-{name}"{" checked" if name == "all" else ""}> '
+        f"{escape(words)}</label>"
         for name, words in choices
     )
     legend = escape(say["show_statements"])

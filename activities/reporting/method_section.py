@@ -67,7 +67,7 @@ def _guidance(matter: ReportInputs) -> list[Fact]:
     """What was asked for while the run went on, and what was done with it."""
     say = matter.words
     told = [
-        f"{say.name("origin", said.origin)}: “{said.text}” – {say.told(said.answer)}"
+        f"{say.name('origin', said.origin)}: “{said.text}” – {say.told(said.answer)}"
         for said in matter.state.guidance
         if said.answer
     ]
@@ -81,9 +81,7 @@ def _follow_up(matter: ReportInputs) -> list[Fact]:
         return []
     again = [source for source in matter.state.readable_sources() if source.provider == EARLIER]
     sources = say.count("source", followed.sources)
-    value = say.say(
-        "follows_words", id=followed.research_id, query=followed.query, sources=sources, again=len(again)
-    )
+    value = say.say("follows_words", id=followed.research_id, query=followed.query, sources=sources, again=len(again))
     return [Fact(say["fact_follows"], value)]
 
 
@@ -245,7 +243,7 @@ def usage_words(state: ResearchState, say: ReportWords) -> tuple[str, list[str]]
     """One sentence of the total and one line per role; None for a run that neither asked a model nor paid."""
     if not state.usage.model_calls and state.usage.cost_usd == 0:
         return None
-    roles = [f"{say.name("role", role)}: {_words(part, say)}" for role, part in state.usage_by_role.items()]
+    roles = [f"{say.name('role', role)}: {_words(part, say)}" for role, part in state.usage_by_role.items()]
     return f"{_words(state.usage, say)}.", roles
 
 

@@ -5,10 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from activities.roles.exclusion_checks import is_left_out
 from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
-from activities.roles.leaving_out import is_left_out
 from activities.roles.lenient_values import clamp, find_member, line_of, one_line, shorten
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity

@@ -20,7 +20,7 @@ from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.claims import Verdict
 from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
 from providers.text import detect_language
-from providers.verification.rules_checker import Reader, check, check_numbers, denies_otherwise, derivations_of
+from providers.verification.rules_checker import PassageWords, check, check_numbers, denies_otherwise, derivations_of
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
@@ -159,7 +159,7 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
 
 def _doubt(claim: AskedClaim, quote: str, language: str) -> str:
     """Why the words that a checker names do not show that a claim is supported; empty where nothing speaks against."""
-    if not any(Reader([quote], language).shares(claim.text)):
+    if not any(PassageWords([quote], language).shares(claim.text)):
         return OTHER_WORDS
     passages = [passage.text for passage in shown_passages(claim)]
     return OTHER_SIGN if denies_otherwise(claim.text, passages, quote, language) else ""

@@ -10,7 +10,7 @@ from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
 from activities.reporting.revising import store_draft
-from activities.roles.leaving_out import without_left_out
+from activities.roles.exclusion_checks import without_left_out
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT

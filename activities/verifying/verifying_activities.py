@@ -68,7 +68,7 @@ def weigh_plainly(
     return entry.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
 
 
-class Finding(Terse):
+class Conclusion(Terse):
     """What a conclusion is made of, on its way out of a child process."""
 
     claims: ClaimsEntry
@@ -89,9 +89,9 @@ def conclude_plainly(
     corrected: str,
     before: Sequence[ClaimVerdict],
 ) -> str:
-    """A `Finding` as JSON: the verdicts on a draft; with `corrected`, an entry as JSON, on the better of two."""
+    """A `Conclusion` as JSON: the verdicts on a draft; with `corrected`, an entry as JSON, on the better of two."""
     entry, known = ClaimsEntry.model_validate_json(packed), _by_fingerprint(answers)
-    found = Finding(claims=entry, verdicts=list(before) if corrected else conclude(entry.claims, known))
+    found = Conclusion(claims=entry, verdicts=list(before) if corrected else conclude(entry.claims, known))
     if corrected:
         found = _choose(found, draft, texts, known, by_model, CorrectedEntry.model_validate_json(corrected))
     if corrects:
@@ -102,13 +102,13 @@ def conclude_plainly(
 
 
 def _choose(
-    found: Finding,
+    found: Conclusion,
     draft: str,
     texts: Mapping[str, str],
     known: Mapping[str, ClaimAnswer],
     by_model: bool,
     tried: CorrectedEntry,
-) -> Finding:
+) -> Conclusion:
     """With the corrections that stand, unless the draft is worth less with them."""
     claims, after = found.claims.claims, tried.after.claims
     choice = choose(claims, found.verdicts, tried.placed, after, conclude(after, known), tried.numbers)
@@ -123,7 +123,7 @@ def _choose(
         return found.model_copy(update={"corrections": undone})
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     entry = tried.after.model_copy(update={"draft": stored, "claims": new})
-    return Finding(claims=entry, text=text, verdicts=verdicts, corrections=choice.corrections)
+    return Conclusion(claims=entry, text=text, verdicts=verdicts, corrections=choice.corrections)
 
 
 def apply_plainly(
@@ -229,7 +229,7 @@ class VerifyingActivities:
                 tried.model_dump_json() if tried else "",
                 before,
             )
-            return await self._concluded(request, tried, Finding.model_validate_json(packed))
+            return await self._concluded(request, tried, Conclusion.model_validate_json(packed))
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: ApplyRequest) -> Weighed:
@@ -252,7 +252,7 @@ class VerifyingActivities:
             entry = await self._notebooks.write(corrected)
             return await self._weighed(entry, len(corrected.after.claims), asked)
 
-    async def _concluded(self, request: ConcludeRequest, tried: CorrectedEntry | None, found: Finding) -> Concluded:
+    async def _concluded(self, request: ConcludeRequest, tried: CorrectedEntry | None, found: Conclusion) -> Concluded:
         entry = found.claims
         draft = await self._store_draft(found.text, entry.draft) if found.text else None
         kept = (

@@ -16,7 +16,7 @@ from client.exchange.bibliography import to_bibtex, to_csl, to_ris
 from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, PROVENANCE, REPORT, text_path
 from client.exchange.bundle_writing import compose_bundle
 from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report
-from client.exchange.pdf_document import to_pdf
+from client.exchange.pdf_export import to_pdf
 from client.exchange.provenance import to_prov
 from client.exchange.word_document import to_docx
 from contracts.documents import DocumentRef

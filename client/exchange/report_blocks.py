@@ -25,7 +25,7 @@ class TextRun:
 
 
 @dataclass(frozen=True)
-class TextBlock:
+class ReportBlock:
     """A part of a document."""
 
     kind: str
@@ -35,7 +35,7 @@ class TextBlock:
     """Of a heading, from 1."""
     text: str = ""
     """Of code."""
-    parts: list[list["TextBlock"]] = field(default_factory=list)
+    parts: list[list["ReportBlock"]] = field(default_factory=list)
     """The blocks of each item of a list; the blocks of a quotation as the only part."""
     start: int | None = None
     """The first number of an ordered list."""
@@ -49,7 +49,7 @@ def title_of(report: ExportedReport) -> str:
     return safe_line(plain_text(first[2:])) if first.startswith("# ") else safe_line(report.query)
 
 
-def blocks_of(report: ExportedReport) -> list[TextBlock]:
+def blocks_of(report: ExportedReport) -> list[ReportBlock]:
     """The text of the report, and a list of its statements with what the check of each said."""
     quotes = (item.quote for item in report.evidence)
     registry = Registry.of([source.url for source in report.sources], report.query, quotes)
@@ -57,30 +57,30 @@ def blocks_of(report: ExportedReport) -> list[TextBlock]:
     return [*_blocks(tree, registry), *_statements(report)]
 
 
-def _blocks(node: SyntaxTreeNode, registry: Registry) -> list[TextBlock]:
+def _blocks(node: SyntaxTreeNode, registry: Registry) -> list[ReportBlock]:
     return [block for child in node.children for block in _block(child, registry)]
 
 
-def _block(node: SyntaxTreeNode, registry: Registry) -> Iterator[TextBlock]:
+def _block(node: SyntaxTreeNode, registry: Registry) -> Iterator[ReportBlock]:
     match node.type:
         case "heading":
-            yield TextBlock("heading", _runs_of(node, registry), level=int(node.tag[1:]))
+            yield ReportBlock("heading", _runs_of(node, registry), level=int(node.tag[1:]))
         case "paragraph":
-            yield TextBlock("paragraph", _runs_of(node, registry))
+            yield ReportBlock("paragraph", _runs_of(node, registry))
         case "blockquote":
-            yield TextBlock("quote", parts=[_blocks(node, registry)])
+            yield ReportBlock("quote", parts=[_blocks(node, registry)])
         case "bullet_list":
-            yield TextBlock("list", parts=[_blocks(item, registry) for item in node.children])
+            yield ReportBlock("list", parts=[_blocks(item, registry) for item in node.children])
         case "ordered_list":
             start = int(node.attrs.get("start", 1))
-            yield TextBlock("list", parts=[_blocks(item, registry) for item in node.children], start=start)
+            yield ReportBlock("list", parts=[_blocks(item, registry) for item in node.children], start=start)
         case "fence" | "code_block":
-            yield TextBlock("code", text=node.content.rstrip("\n"))
+            yield ReportBlock("code", text=node.content.rstrip("\n"))
         case "table":
             rows = [row for part in node.children for row in part.children]
-            yield TextBlock("table", rows=[[_runs_of(cell, registry) for cell in row.children] for row in rows])
+            yield ReportBlock("table", rows=[[_runs_of(cell, registry) for cell in row.children] for row in rows])
         case "hr":
-            yield TextBlock("rule")
+            yield ReportBlock("rule")
 
 
 def _runs_of(node: SyntaxTreeNode, registry: Registry) -> list[TextRun]:
@@ -110,12 +110,12 @@ def _runs(node: SyntaxTreeNode, look: TextRun, registry: Registry) -> Iterator[T
                 yield from _runs(child, inner, registry)
 
 
-def _statements(report: ExportedReport) -> Iterator[TextBlock]:
+def _statements(report: ExportedReport) -> Iterator[ReportBlock]:
     """A heading, and a paragraph for each statement: its verdict, its words, the reason."""
     if not report.claims:
         return
     say = ReportWords(report.language)
-    yield TextBlock("heading", [TextRun(say["statements"])], level=2)
+    yield ReportBlock("heading", [TextRun(say["statements"])], level=2)
     items = []
     for claim in report.claims:
         verdict = safe_line(say.name("judged", claim.verdict))
@@ -123,5 +123,5 @@ def _statements(report: ExportedReport) -> Iterator[TextBlock]:
         words = safe_line(plain_text(claim.text))
         reason = TextRun(f" {safe_line(say.told(claim.reason))}", italic=True)
         runs = [TextRun(f"{verdict} ({method}): ", bold=True), TextRun(words), reason]
-        items.append([TextBlock("paragraph", runs)])
-    yield TextBlock("list", parts=items, start=1)
+        items.append([ReportBlock("paragraph", runs)])
+    yield ReportBlock("list", parts=items, start=1)

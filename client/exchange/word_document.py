@@ -16,7 +16,7 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run
 
 from client.exchange.exported_report import ExportedReport, safe_line, safe_text
-from client.exchange.report_blocks import TextBlock, TextRun, blocks_of, title_of
+from client.exchange.report_blocks import ReportBlock, TextRun, blocks_of, title_of
 
 PROPERTY_CHARACTERS: Final = 255
 STEP: Final = Cm(0.75)
@@ -41,7 +41,7 @@ def to_docx(report: ExportedReport) -> bytes:
     return whole.getvalue()
 
 
-def _add_blocks(document: WordDocument, blocks: Sequence[TextBlock], *, depth: int, quoted: bool) -> None:
+def _add_blocks(document: WordDocument, blocks: Sequence[ReportBlock], *, depth: int, quoted: bool) -> None:
     for block in blocks:
         match block.kind:
             case "heading":
@@ -68,11 +68,11 @@ def _paragraph(document: WordDocument, depth: int, *, quoted: bool) -> Paragraph
     return paragraph
 
 
-def _add_list(document: WordDocument, block: TextBlock, *, depth: int, quoted: bool) -> None:
+def _add_list(document: WordDocument, block: ReportBlock, *, depth: int, quoted: bool) -> None:
     """Numbers and bullets as text: they stay what they are when passages are copied."""
     for place, item in enumerate(block.parts):
         sign = "•" if block.start is None else f"{block.start + place}."
-        first, rest = (item[0], item[1:]) if item and item[0].kind == "paragraph" else (TextBlock("paragraph"), item)
+        first, rest = (item[0], item[1:]) if item and item[0].kind == "paragraph" else (ReportBlock("paragraph"), item)
         paragraph = _paragraph(document, depth + 1, quoted=quoted)
         paragraph.paragraph_format.first_line_indent = -STEP
         paragraph.paragraph_format.tab_stops.add_tab_stop(STEP * (depth + 1))
@@ -81,7 +81,7 @@ def _add_list(document: WordDocument, block: TextBlock, *, depth: int, quoted: b
         _add_blocks(document, rest, depth=depth + 1, quoted=quoted)
 
 
-def _add_table(document: WordDocument, block: TextBlock) -> None:
+def _add_table(document: WordDocument, block: ReportBlock) -> None:
     columns = max((len(row) for row in block.rows), default=0)
     if not columns:
         return

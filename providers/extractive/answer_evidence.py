@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from providers.extractive.asked_form import AnswerForm, AskedForm
+from providers.extractive.question_terms import NOUNS_ARE_CAPITAL
 from providers.language_words import WORD, LanguageWords, fold, language_words
 from providers.text import stem
 
@@ -15,7 +16,11 @@ FIGURE: Final = re.compile(
 DIGITS: Final = re.compile(r"\d")
 CURRENCY: Final = re.compile(r"[$€£¥]\s?\d|\d\s?[$€£¥]")
 SIZE_SIGN: Final = re.compile(r"\d\s?[kKMGTPE]i?[Bb]?\b|\d\s?%")
-YEAR: Final = re.compile(r"(?<![\w.,])(?:1[5-9]\d\d|20\d\d)(?![\w]|[.,]\d)")
+YEAR: Final = re.compile(
+    r"(?<![\w.,])(?:1[5-9]\d\d|20\d\d)(?![\w]|[.,]\d)"
+    r"|(?<!\w)(?:in|since|from|until|by|im\s+jahre?|im|seit|um|en|depuis|desde|vers|nel|dal|em|anno|sinds)\s+1[0-4]\d\d(?![\w]|[.,]\d)",
+    re.IGNORECASE,
+)
 DAY: Final = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 PATH: Final = re.compile(
     r"(?<![\w/])[~.]?/[\w.-]++(?:/[\w.$-]*+)*+|\b[A-Z]:\\\w|(?<![\w-])[\w-]++\.(?:conf|cfg|ini|toml|ya?ml|json|txt|log|xml|db|sqlite|sh|service)\b|\$[A-Z_]{3,}+|%\w++%"
@@ -26,8 +31,22 @@ PERSON_NAME: Final = re.compile(
 MARKED_NAME: Final = re.compile(
     r"\w_\w|\b[A-Z]{2,}+\b|\w\(\)|--\w|[“\"'`‘«„]\S|[a-z][A-Z]\w|\b[A-Z][a-z]++\b|\w-\w|\.\w{2,4}\b|/\w"
 )
-SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}+\b|\w_\w|\d|/")
+MARKED_AMID_CAPITALS: Final = re.compile(
+    r"\w_\w|\b[A-Z]{2,}+\b|\w\(\)|--\w|[“\"'`‘«„]\S|[a-z][A-Z]\w|\b[a-z]++-[a-z]|\.\w{2,4}\b|/\w|\b[A-Z]\w++\s[A-Z]"
+)
+"""The same where every noun has a capital: two of them side by side, or another mark."""
+SYMBOL_VALUE: Final = re.compile(r"[“\"'`‘«„]|\b[A-Z_]{2,}+\b|\w_\w|\d|(?<!\w)/\w|\b[A-Z]++-\d|\$\w")
+VERSION: Final = re.compile(r"(?<![\w.])v?\d++\.\d++(?:\.\d++)*+(?![\w])")
 
+LONGEST_PREPOSITION: Final = 5
+"""Letters; a longer word of place is a noun or a verb."""
+LONGEST_VALUE: Final = 6
+"""Words of a table's cell that is a value."""
+BESIDE: Final = 5
+"""Tokens between a name and the word for its kind."""
+OPENING: Final = 400
+"""Characters in which a definition says what it is of."""
+FEW_WORDS: Final = 2
 NEAR: Final = 9
 """Tokens within which two things are said of each other."""
 
@@ -100,7 +119,7 @@ def evidence(asked: AskedForm, piece: Piece, is_name: Callable[[str], bool] = bo
     found = _FORMS.get(asked.form, _statement)(_Look(asked, piece, known, is_name))
     for bound in asked.bounds:
         if found.strength and asked.form is not AnswerForm.VALUE and not known.tells[bound].found(piece.tokens):
-            found = AnswerEvidence(found.strength * (0.8 if piece.row else 0.55), found.places)
+            found = AnswerEvidence(found.strength * (0.8 if piece.row else 0.5), found.places)
     return found
 
 
@@ -126,11 +145,23 @@ def _person(look: _Look) -> AnswerEvidence:
         return AnswerEvidence(1.0, tuple(near))
     if names:
         return AnswerEvidence(0.85 if look.known.code != "de" else 0.7, tuple(names))
-    roles = [place for place in makers if len(look.piece.tokens[place]) > 3]
+    asked = _asked_stems(look)
+    roles = [
+        p
+        for p in makers
+        if len(look.piece.tokens[p]) > 3 and stem(look.piece.tokens[p], look.asked.language) not in asked
+    ]
     return AnswerEvidence(0.55, tuple(roles)) if roles else NONE
 
 
+def _asked_stems(look: _Look) -> set[str]:
+    """The stems of the question: what it says itself is no answer to it."""
+    return {stem(token, look.asked.language) for token in fold(look.asked.text)}
+
+
 def _time(look: _Look) -> AnswerEvidence:
+    if look.known.tells["version"].found(fold(look.asked.text)) and (found := look.piece.places_of(VERSION)):
+        return AnswerEvidence(1.0, tuple(found))
     months = look.known.tells["months"].places(look.piece.tokens)
     dates = [*look.piece.places_of(YEAR), *look.piece.places_of(DAY)]
     if dates:
@@ -145,43 +176,83 @@ def _time(look: _Look) -> AnswerEvidence:
 
 
 def _place(look: _Look) -> AnswerEvidence:
-    paths = look.piece.places_of(PATH)
-    told = look.known.tells["place"].places(look.piece.tokens)
+    asked, tokens = _asked_stems(look), look.piece.tokens
+    whole = look.asked.text.casefold()
+    paths = [
+        look.piece.token_at(match.start() + 1)
+        for match in PATH.finditer(look.piece.text)
+        if match[0].casefold() not in whole
+    ]
+    told = [p for p in look.known.tells["place"].places(tokens) if stem(tokens[p], look.asked.language) not in asked]
     if paths:
         return AnswerEvidence(1.0, tuple(paths))
-    strong = [place for place in told if len(look.piece.tokens[place]) > 3]
+    named = [
+        place
+        for match in _CAPITAL.finditer(look.piece.text)
+        if (place := look.piece.token_at(match.start()))
+        and stem(tokens[place], look.asked.language) not in asked
+        and (look.known.code == "de" or look.is_name(match[0]))
+    ]
+    if near := _near(named, [place for place in told if len(tokens[place]) <= LONGEST_PREPOSITION], 3):
+        return AnswerEvidence(0.85, tuple(near))
+    strong = [place for place in told if len(tokens[place]) > LONGEST_PREPOSITION]
     if strong:
-        return AnswerEvidence(0.8, tuple(strong))
-    return AnswerEvidence(0.6, tuple(told)) if told else NONE
+        return AnswerEvidence(0.5, tuple(strong))
+    return AnswerEvidence(0.5, tuple(told)) if told else NONE
 
 
 def _count(look: _Look) -> AnswerEvidence:
-    figures = [*_figures(look), *look.known.tells["unlimited"].places(look.piece.tokens)]
+    tokens = look.piece.tokens
     few, units = look.known.tells["few"].first_words(), look.known.tells["duration_units"]
-    figures = [
-        place
-        for place in figures
-        if look.piece.tokens[place] not in few
-        and not (place + 1 < len(look.piece.tokens) and units.at(look.piece.tokens, place + 1))
-    ]
     if any(word.casefold() in units.first_words() for word in look.asked.counted):
         return _duration(look)
+    counted = {stem(word, look.asked.language) for word in look.asked.counted}
+    sizes = look.known.tells["size_units"]
+    other = set(look.piece.places_of(YEAR)) | set(look.piece.places_of(_SHARE))
+    figures = [
+        place
+        for place in (*_figures(look), *look.known.tells["unlimited"].places(tokens))
+        if tokens[place] not in few
+        and place not in other
+        and not (
+            place + 1 < len(tokens)
+            and (units.at(tokens, place + 1) or sizes.at(tokens, place + 1))
+            and stem(tokens[place + 1], look.asked.language) not in counted
+        )
+    ]
+    if look.piece.row:
+        figures = [place for place in figures if _in_short_cell(look.piece, place)]
     if not figures:
         return NONE
     if look.piece.row:
         return AnswerEvidence(1.0, tuple(figures))
-    counted = {stem(word, look.asked.language) for word in look.asked.counted}
-    nouns = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in counted]
-    close = [
-        place for place in figures if any(-2 <= beside - place <= 4 or 0 < place - beside <= 8 for beside in nouns)
-    ]
-    if close:
-        return AnswerEvidence(1.0, tuple(close))
+    nouns = [place for place, token in enumerate(tokens) if stem(token, look.asked.language) in counted]
+    if close := [place for place in figures if any(0 < beside - place <= 4 for beside in nouns)]:
+        held = {stem(token, look.asked.language) for token in tokens[min(close) : max(close) + NEAR]}
+        whole = len(counted - held) <= len(counted) // 2
+        return AnswerEvidence(1.0 if whole else 0.5, tuple(close))
+    if close := [place for place in figures if any(0 < place - beside <= 3 for beside in nouns)]:
+        return AnswerEvidence(0.85, tuple(close))
+    if not nouns and (
+        alone := [
+            place
+            for place in figures
+            if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))
+        ]
+    ):
+        return AnswerEvidence(0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
-        if look.known.tells["maximum"].found(look.piece.tokens) or look.piece.label
+        if not nouns and (look.known.tells["maximum"].found(tokens) or look.piece.label)
         else AnswerEvidence(0.3, tuple(figures))
     )
+
+
+def _in_short_cell(piece: Piece, place: int) -> bool:
+    """Whether a word stands in a cell that holds hardly more: a value, no sentence and no formula."""
+    offset = piece.starts[place]
+    start, end = piece.text.rfind("|", 0, offset) + 1, piece.text.find("|", offset)
+    return len(piece.text[start : end if end > 0 else None].split()) <= LONGEST_VALUE
 
 
 def _size(look: _Look) -> AnswerEvidence:
@@ -224,9 +295,10 @@ def _duration(look: _Look) -> AnswerEvidence:
     signs = look.piece.places_of(_TIME_SIGN)
     if near or signs:
         return AnswerEvidence(1.0, (*near, *signs))
-    if years:
+    if len(years) > 1:
         return AnswerEvidence(0.8, tuple(years))
-    return _size(look)
+    size = _size(look)
+    return replace(size, strength=0.8 * size.strength)
 
 
 def _frequency(look: _Look) -> AnswerEvidence:
@@ -247,16 +319,17 @@ def _value(look: _Look) -> AnswerEvidence:
     told = look.known.tells["default"].places(look.piece.tokens)
     if not told:
         return NONE
-    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look), *look.piece.places_of(_SETTING_WORD)})
-    near = [place for place in values if any(0 <= place - at <= 8 or 0 < at - place <= 8 for at in told)]
+    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look)})
+    near = [place for place in values if any(0 <= place - at <= 6 or 0 < at - place <= 5 for at in told)]
+    near += _near(look.piece.places_of(_SETTING_WORD), told, 3)
     return AnswerEvidence(1.0 if near else 0.6, tuple(told))
 
 
 def _steps(look: _Look) -> AnswerEvidence:
     told = look.known.tells["steps"].places(look.piece.tokens)
     marked = look.piece.places_of(_COMMAND)
-    if told and marked:
-        return AnswerEvidence(1.0, tuple(told))
+    if (told and marked) or _OPTION.match(look.piece.text):
+        return AnswerEvidence(1.0, tuple(told or marked))
     if told:
         return AnswerEvidence(0.75, tuple(told))
     return AnswerEvidence(0.4, tuple(marked)) if marked else NONE
@@ -274,22 +347,25 @@ def _definition(look: _Look) -> AnswerEvidence:
     if look.piece.label:
         return AnswerEvidence(1.0)
     wanted = [stem(token, look.asked.language) for word in look.asked.content for token in fold(word)]
-    stems = [stem(token, look.asked.language) for token in look.piece.tokens[:24]]
+    if wanted and _is_given_the_name(look, wanted):
+        return AnswerEvidence(0.85)
+    piece = Piece.of(_BRACKETS.sub("", look.piece.text[:OPENING]))
+    stems = [stem(token, look.asked.language) for token in piece.tokens[:24]]
     ends = [place for place, key in enumerate(stems) if key in wanted]
     if not wanted or not ends:
         return NONE
-    copulas = look.known.tells["copula"].places(look.piece.tokens[:30])
+    copulas = look.known.tells["copula"].places(piece.tokens[:30])
     dash = _GLOSS.search(look.piece.text[:140])
     copulas = [place for place in copulas if place < len(stems) and stems[place] not in wanted]
     head = stems[: copulas[0]] if copulas else []
     share = sum(key in head for key in wanted) / len(wanted)
     if copulas and share == 1.0:
         small = look.known.tells["definition_head"].first_words()
-        extra = sum(key not in wanted and look.piece.tokens[place] not in small for place, key in enumerate(head))
-        first = sum(look.piece.tokens[place] not in small for place in range(min(ends)))
+        extra = sum(key not in wanted and piece.tokens[place] not in small for place, key in enumerate(head))
+        first = sum(piece.tokens[place] not in small for place in range(min(ends)))
         article = (
-            copulas[0] + 1 < len(look.piece.tokens)
-            and look.piece.tokens[copulas[0] + 1] in look.known.tells["definition_head"].first_words()
+            copulas[0] + 1 < len(piece.tokens)
+            and piece.tokens[copulas[0] + 1] in look.known.tells["definition_head"].first_words()
         )
         strength = 0.75 + (0.25 if article else 0.1) - 0.12 * min(extra, 6) - (0.25 if first else 0.0)
         return AnswerEvidence(max(0.2, 0.9 if look.piece.lead else 0.0, min(1.0, strength)), (copulas[0],))
@@ -302,30 +378,60 @@ def _definition(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.2)
 
 
+def _is_given_the_name(look: _Look, wanted: Sequence[str]) -> bool:
+    """Whether the term stands in brackets behind its long form, or before it, or where a thing is called so."""
+    for match in _IN_BRACKETS.finditer(look.piece.text):
+        inside = [stem(token, look.asked.language) for token in fold(match[1])]
+        letters = "".join(word[0] for word in inside if word)
+        before = fold(look.piece.text[: match.start()])
+        if inside == list(wanted) and len(before) >= FEW_WORDS:
+            return "".join(word[0] for word in before[-len(inside[0]) :]) == inside[0] or match[1].isupper()
+        last = [stem(token, look.asked.language) for token in before[-len(wanted) :]]
+        if last == list(wanted) and len(inside) >= FEW_WORDS and letters == "".join(before[-1:]):
+            return True
+    tokens = look.piece.tokens
+    for place in look.known.tells["called"].places(tokens):
+        behind = place + look.known.tells["called"].at(tokens, place)
+        following = [stem(token, look.asked.language) for token in tokens[behind : behind + len(wanted) + 1]]
+        if following[: len(wanted)] == list(wanted) or following[1:] == list(wanted):
+            return True
+    return False
+
+
 def _purpose(look: _Look) -> AnswerEvidence:
     return max(_definition(look), _reason(look), key=lambda one: one.strength)
 
 
 def _items(look: _Look) -> AnswerEvidence:
     told = look.known.tells["items"].places(look.piece.tokens)
-    commas = len(_COMMA.findall(look.piece.text))
     if look.piece.text.rstrip().endswith(":"):
         return AnswerEvidence(1.0, tuple(told))
-    if told and commas >= 2:
-        return AnswerEvidence(0.95, tuple(told))
-    if commas >= 3:
-        return AnswerEvidence(0.8)
+    row = look.piece.places_of(_ENUMERATION)
+    kinds = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in _kind(look)]
+    if near := _near(row, kinds, 2 * NEAR):
+        return AnswerEvidence(0.95, tuple(near))
+    if row and told:
+        return AnswerEvidence(0.6, tuple(row))
     return AnswerEvidence(0.5, tuple(told)) if told else AnswerEvidence(0.2)
 
 
 def _choice(look: _Look) -> AnswerEvidence:
     """A name of the kind that is asked for: written so that it stands out, and no word of the question."""
     own = set(fold(look.asked.text))
-    found = [place for place in look.piece.places_of(MARKED_NAME) if look.piece.tokens[place] not in own and place > 0]
+    marks = MARKED_NAME if look.known.code not in NOUNS_ARE_CAPITAL else MARKED_AMID_CAPITALS
+    found = [place for place in look.piece.places_of(marks) if look.piece.tokens[place] not in own and place > 0]
     if look.piece.label or _GLOSS.search(look.piece.text[:140]):
         return AnswerEvidence(0.95)
     figures = [place for place in _figures(look) if place not in found]
-    return AnswerEvidence(0.85, tuple(found)) if found else AnswerEvidence(0.6 if figures else 0.4, tuple(figures))
+    kinds = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in _kind(look)]
+    if near := _near(found, kinds, BESIDE):
+        return AnswerEvidence(0.95, tuple(near))
+    return AnswerEvidence(0.65, tuple(found)) if found else AnswerEvidence(0.6 if figures else 0.4, tuple(figures))
+
+
+def _kind(look: _Look) -> set[str]:
+    """The stem of what is to be chosen from: the word of meaning that stands first."""
+    return {stem(word, look.asked.language) for word in look.asked.counted[:1]}
 
 
 def _replacement(look: _Look) -> AnswerEvidence:
@@ -340,16 +446,34 @@ def _difference(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.7, tuple(told)) if told else AnswerEvidence(0.3)
 
 
+def _yes_no(look: _Look) -> AnswerEvidence:
+    """A statement, above all one that allows, forbids, demands or denies."""
+    if told := look.known.tells["settles"].places(look.piece.tokens):
+        return AnswerEvidence(0.9, tuple(told))
+    return _statement(look)
+
+
 def _statement(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
 
 
+_CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]{0,40}[a-zà-ÿ]")
+_BRACKETS: Final = re.compile(r"\s?\([^()]{0,80}\)")
+_IN_BRACKETS: Final = re.compile(r"\(([^()]{2,80})\)")
+_SHARE: Final = re.compile(
+    r"(?<![\d.,])\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)"
+)
+_CLAUSE_END: Final = re.compile(r"\s*(?:$|[.;)](?:\s|$))")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
+_OPTION: Final = re.compile(r"-{1,2}\w")
 _GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
-_COMMA: Final = re.compile(r",\s|;\s")
+_ENUMERATION: Final = re.compile(
+    r"(?<!\S)(?:[^\s,;:]++(?:\s[^\s,;:]++){0,2},\s){1,6}[^\s,;:]++(?:\s[^\s,;:]++){0,2}?,?\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s"
+)
+"""Short members side by side."""
 
 _FORMS: Final = {
     AnswerForm.PERSON: _person,
@@ -371,4 +495,5 @@ _FORMS: Final = {
     AnswerForm.CHOICE: _choice,
     AnswerForm.DIFFERENCE: _difference,
     AnswerForm.REPLACEMENT: _replacement,
+    AnswerForm.YES_NO: _yes_no,
 }

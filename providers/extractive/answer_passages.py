@@ -40,7 +40,13 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
         if found is not None:
             return found
     stands = not leans(document, first)
-    if stands and block.label is not None and sentence.end - document.sentences[first].start <= LONGEST_LEAD:
+    if form is AnswerForm.STEPS and stands and (end := _commands_end(document, seed)) is not None:
+        start = span_of(
+            document, first if sentence.end - document.sentences[first].start <= LONGEST_LEAD else seed, seed
+        )[0]
+        if end - start <= LONGEST_ANSWER and (first == seed or not leans(document, seed) or start < sentence.start):
+            return start, end
+    if stands and block.label is not None and sentence.end - block.label <= LONGEST_ANSWER:
         return span_of(document, first, seed)
     wanted = [0.0] * len(document.sentences)
     wanted[seed] = 1.0
@@ -62,6 +68,19 @@ def _first_of_block(document: Structure, index: int) -> int:
     while index > 0 and document.sentences[index - 1].block == document.sentences[index].block:
         index -= 1
     return index
+
+
+def _commands_end(document: Structure, index: int) -> int | None:
+    """Where the commands end that stand right behind the paragraph of a sentence, or None if there are none."""
+    own = document.sentences[index].block
+    following = document.blocks[own + 1 : own + 2]
+    if (
+        not following
+        or following[0].kind is not TextBlockKind.CODE
+        or following[0].section != document.blocks[own].section
+    ):
+        return None
+    return following[0].start + len(document.text[following[0].start : following[0].end].rstrip())
 
 
 def _list_span(document: Structure, index: int) -> tuple[int, int] | None:

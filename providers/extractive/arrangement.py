@@ -15,7 +15,7 @@ SHORT_ANSWER_WORDS = 260
 SHORT_ANSWER_COVERAGE = 0.25
 """Share of the question's weight that a passage itself must hold: a fitting heading alone is not enough."""
 MORE = "more"
-SETTLING_COVERAGE = 0.6
+SETTLING_COVERAGE = 0.85
 SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
 NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from providers.extractive.question_terms import named_terms
+from providers.extractive.question_terms import NOUNS_ARE_CAPITAL, named_terms
 from providers.language_words import LanguageWords, fold, language_words
 from providers.sentences import sentence_spans
 from providers.text import words
@@ -59,11 +59,15 @@ SAID_OF: Final = frozenset(
     {AnswerForm.STEPS, AnswerForm.REASON, AnswerForm.YES_NO, AnswerForm.MECHANISM, AnswerForm.CONSEQUENCE}
 )
 """Forms that ask what is said of something: there even a plain verb counts where little else is left."""
+OF_A_NAME: Final = MEASURES | {AnswerForm.PERSON, AnswerForm.TIME, AnswerForm.PLACE}
+"""Forms that ask for one thing about a name; a plain verb beside it tells which: `How long will … be supported?`"""
 FEW: Final = 2
 LONG_TEXT: Final = 120
 """Characters from which a text may hold more than its question."""
 LONGEST_ELISION: Final = 2
 """Letters of a word that is joined to the next one: `l'index`, `qu'un`."""
+PARTICLES: Final = frozenset(("up", "off", "out", "down"))
+"""What makes another verb of a verb: who backs up makes a backup."""
 INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
 """What stands behind a verb in a question of French."""
 LONGEST_HEAD: Final = 3
@@ -84,6 +88,8 @@ class AskedForm:
     """Which of default, maximum and minimum are asked for."""
     counted: tuple[str, ...] = ()
     """What is counted or chosen, by the words of meaning that stand first: `autovacuum processes`."""
+    sides: tuple[str, str] | None = None
+    """The words that tell the two sides of a difference apart, as written."""
 
 
 def read_asked(text: str, language: str) -> AskedForm:
@@ -96,8 +102,13 @@ def read_asked(text: str, language: str) -> AskedForm:
     bounds = frozenset(name for name in BOUNDS if name in known.asks_inside and known.asks_inside[name].found(tokens))
     form = _narrow(form, tokens, place + length, bounds, known)
     content = _content(written, tokens, range(place, place + length), form, known)
-    counted = _first_run(written[place + length :], content) if form is AnswerForm.COUNT else ()
-    return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted)
+    counted = (
+        _first_run(written[place + length :], content)
+        if form in (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS)
+        else ()
+    )
+    sides = _sides(written, tokens, content, known) if form is AnswerForm.DIFFERENCE else None
+    return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted, sides)
 
 
 def first_question(text: str) -> str:
@@ -143,6 +154,8 @@ def _narrow(
     inside = {name: phrases.found(tokens) for name, phrases in known.asks_inside.items()}
     if inside.get("difference"):
         return AnswerForm.DIFFERENCE
+    if form is AnswerForm.MECHANISM and _asks_to_do(tokens, after, known):
+        return AnswerForm.STEPS
     if (form in WIDE or form is AnswerForm.PERSON) and inside.get("replacement"):
         return AnswerForm.REPLACEMENT
     if form in WIDE:
@@ -159,6 +172,25 @@ def _narrow(
         if inside.get("items"):
             return AnswerForm.ITEMS
     return form
+
+
+def _sides(
+    written: Sequence[str], tokens: Sequence[str], content: Sequence[str], known: LanguageWords
+) -> tuple[str, str] | None:
+    """The words of meaning before and behind the word that joins two sides: `lightweight` and `annotated`."""
+    for place in known.asks_inside["joins"].places(tokens):
+        before = [word for word in written[:place] if word in content]
+        behind = [word for word in written[place + 1 :] if word in content and word not in before[-1:]]
+        if before and behind:
+            return before[-1], behind[0]
+    return None
+
+
+def _asks_to_do(tokens: Sequence[str], after: int, known: LanguageWords) -> bool:
+    """Whether somebody wants to do it: `Wie kennzeichne ich …`, `Comment ajouter …`."""
+    opening = tokens[after : after + 1]
+    infinitive = any(word.endswith(known.infinitives) and len(word) > LONGEST_HEAD for word in opening)
+    return infinitive or known.asks_inside["asker"].found(tokens[after : after + 1 + LONGEST_HEAD])
 
 
 def _first_run(written: Sequence[str], content: Sequence[str]) -> tuple[str, ...]:
@@ -183,7 +215,8 @@ def _content(
             empty |= known.asks_inside[name].first_words()
     kept: dict[str, str] = {}
     spare: dict[str, str] = {}
-    idle = {at + beside for at in range(len(tokens)) for beside in range(known.idioms.at(tokens, at))}
+    groups = (known.idioms, *(known.asks_inside[bound] for bound in BOUNDS))
+    idle = {at + beside for group in groups for at in range(len(tokens)) for beside in range(group.at(tokens, at))}
     for place, (whole, token) in enumerate(zip(written, tokens, strict=True)):
         if place in idle:
             continue
@@ -193,13 +226,23 @@ def _content(
             bare, word = rest, word[len(head) + 1 :]
         if known.code == "fr" and "-" in bare:
             bare = next((bare.removesuffix(end) for end in INVERTED if bare.endswith(end)), bare)
+        if (
+            known.code == "en"
+            and bare not in empty
+            and tokens[place + 1 : place + 2]
+            and tokens[place + 1] in PARTICLES
+        ):
+            bare, word = f"{bare}-{tokens[place + 1]}", f"{word}-{tokens[place + 1]}"
         named = len(word) > 1 and word.isupper() and not shouted and word.isalpha()
-        if place in opening and not named:
+        if place in opening and not named and form is not AnswerForm.STEPS:
             continue
         if named or (token not in empty and bare not in empty):
             kept.setdefault(bare, word[: len(bare)])
         elif token not in known.stop:
             spare.setdefault(bare, word[: len(bare)])
-    if len(kept) < FEW and form in SAID_OF:
+    only_names = form in OF_A_NAME and all(word[:1].isupper() for word in kept.values())
+    if (len(kept) < FEW and form in (*SAID_OF, AnswerForm.CHOICE)) or (
+        only_names and known.code not in NOUNS_ARE_CAPITAL
+    ):
         return [*kept.values(), *spare.values()]
     return list(kept.values()) or list(spare.values())

@@ -178,7 +178,14 @@ def leans(document: Structure, index: int) -> bool:
         return False
     if document.language != "en" and language_words(document.language).tells["leaning"].at([*fold(text[:60]), ""], 0):
         return True
-    return bool(LEANING.match(text) or CORRECTING.match(text) or (text[0].islower() and text.split()[0].isalpha()))
+    small = text[0].islower() and text.split()[0].isalpha() and not (heads and _names(document, index, text.split()[0]))
+    return bool(LEANING.match(text) or CORRECTING.match(text) or small)
+
+
+def _names(document: Structure, index: int, word: str) -> bool:
+    """Whether the heading above a sentence has a word, which is then a name that is written small."""
+    path = document.block_of(index).path
+    return bool(path) and word in path[-1].split()
 
 
 def _opens_section(document: Structure, index: int) -> bool:

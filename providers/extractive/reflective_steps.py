@@ -6,7 +6,7 @@ from contracts.reflective_roles import (
     ClassificationDraft,
     ClassifyInput,
     Complexity,
-    FollowUp,
+    FollowUpType,
     InvestigateInput,
     PlanStepsInput,
     QueriesDraft,
@@ -42,7 +42,7 @@ def classify(request: ClassifyInput) -> ClassificationDraft:
         complexity = Complexity.MODERATE
     return ClassificationDraft(
         complexity=complexity.value,
-        follow_up_type=(FollowUp.COMPLEX_FOLLOW_UP if request.context else FollowUp.NEW_TOPIC).value,
+        follow_up_type=(FollowUpType.COMPLEX_FOLLOW_UP if request.context else FollowUpType.NEW_TOPIC).value,
         reasoning=f"The question asks for {question.kind.value.replace('_', ' ')} in {wordy} words of meaning.",
     )
 

@@ -13,7 +13,7 @@ TERM_BONUS = 0.25
 HISTORY_COST = 0.25
 
 HISTORY = re.compile(
-    r"\b(?:release\s+notes?|release\s+history|change\s*log|changes\s+in|recent\s+news|release\s+\d|version\s+\d[\d.]*\s+(?:on|released)"
+    r"\b(?:release\s+notes?|release\s+history|change\s*log|changes\s+(?:in|since)|recent\s+news|release\s+\d|version\s+\d[\d.]*\s+(?:on|released)"
     r"|migration\s+to\s+version|history\s+of)\b|^\W*(?:E\.\d|\d{4}-\d\d-\d\d|\d{4}-\w+-\d\d|(?:version|v)\s*\d+\.\d+)",
     re.IGNORECASE,
 )

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -182,8 +183,11 @@ class Structure:
 
     @cached_property
     def small_words(self) -> frozenset[str]:
-        """The words that the text writes in small letters somewhere."""
-        return frozenset(word for word in words(self.text) if word.islower())
+        """The words that the text writes in small letters as a rule: a name does so in an address at most."""
+        counted = Counter(words(self.text))
+        return frozenset(
+            word for word, count in counted.items() if word.islower() and 2 * count > counted[word.title()]
+        )
 
     def of(self, sentence: Sentence) -> str:
         """The words of a sentence."""

@@ -40,7 +40,7 @@ class HostLease(NamedTuple):
     until: float
 
 
-class Waiting(NamedTuple):
+class PageWait(NamedTuple):
     """A holder in line: when it comes back, and how often it came in vain."""
 
     holder: str
@@ -56,7 +56,7 @@ class HostState(BaseModel):
     changed_at: float = 0.0
     last_start: float = 0.0
     leases: tuple[HostLease, ...] = ()
-    line: tuple[Waiting, ...] = ()
+    line: tuple[PageWait, ...] = ()
     """In the order of asking."""
 
 
@@ -86,7 +86,7 @@ def request_visit(state: HostState, now: float, visiting: VisitRequest) -> tuple
     at = min(_next_try(state, now, visiting, ahead, told), now + LONGEST_WAIT_SECONDS)
     if mine is None and len(state.line) >= MOST_WAITING:
         return state, at - now
-    entry = Waiting(visiting.holder, at, told)
+    entry = PageWait(visiting.holder, at, told)
     line = (
         (*state.line, entry) if mine is None else tuple(entry if waiting == mine else waiting for waiting in state.line)
     )
@@ -113,7 +113,7 @@ def drop_expired_leases(state: HostState, now: float) -> HostState:
     return state.model_copy(update={"changed_at": now, "leases": leases, "line": line})
 
 
-def _ahead(line: tuple[Waiting, ...], holder: str) -> tuple[Waiting, ...]:
+def _ahead(line: tuple[PageWait, ...], holder: str) -> tuple[PageWait, ...]:
     for index, waiting in enumerate(line):
         if waiting.holder == holder:
             return line[:index]
@@ -132,7 +132,7 @@ def _may_go(state: HostState, now: float, visiting: VisitRequest, ahead: int) ->
     return ahead < free
 
 
-def _next_try(state: HostState, now: float, visiting: VisitRequest, ahead: tuple[Waiting, ...], told: int) -> float:
+def _next_try(state: HostState, now: float, visiting: VisitRequest, ahead: tuple[PageWait, ...], told: int) -> float:
     rounds = 1 + len(ahead) // visiting.most_at_once
     wait = FIRST_WAIT_SECONDS * WAIT_GROWTH ** min(told, MOST_GROWTHS)
     delay = _delay(visiting)

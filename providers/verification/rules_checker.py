@@ -149,7 +149,7 @@ def _has_denial(statement: Statement) -> bool:
     return bool(statement.negated or statement.negative)
 
 
-class Reader:
+class PassageWords:
     """Passages that many claims are compared with."""
 
     def __init__(self, passages: Sequence[str], language: str = "en") -> None:

@@ -12,7 +12,7 @@ from contracts.vocabulary import Outcome, Phase
 from tests.acceptance.topology import Topology, topology
 from tests.comparable import comparable
 from tests.integration.runs import QUESTION, start, until
-from workflows.phases.verification import VERIFICATION
+from workflows.phases.claim_verification import VERIFICATION
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 

@@ -1,5 +1,10 @@
 """The strategy `supervisor` with a fault of the product in it: what a defect in workflow code does to a run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from contracts import strategies
 from contracts.state import Unit
 from contracts.vocabulary import Phase
 from workflows.run.research_run import ResearchRun
@@ -27,3 +32,14 @@ class ReorderedStrategy(SupervisorStrategy):
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         run.operation_done("plan")
         return await super().advance(run)
+
+
+@contextmanager
+def failing_strategy() -> Iterator[str]:
+    """Declare the failing strategy for as long as the context lasts; its name."""
+    name, implementation = "failing", f"{FailingStrategy.__module__}:{FailingStrategy.__name__}"
+    strategies.declare(replace(strategies.declaration("supervisor"), name=name, implementation=implementation))
+    try:
+        yield name
+    finally:
+        del strategies._declared[name]

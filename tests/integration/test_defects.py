@@ -1,9 +1,8 @@
 """Defects of the product in workflow code: a run ends with its session kept, or waits for a good deploy, and never freezes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from contracts import failures, names, strategies
+from contracts import failures, names
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
-from tests.fakes.failing_strategy import FAILS, ReorderedStrategy
+from tests.fakes.failing_strategy import FAILS, ReorderedStrategy, failing_strategy
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
@@ -26,28 +25,12 @@ pytestmark = pytest.mark.integration
 REQUEST = {"query": QUESTION, "corpus": "manual"}
 
 
-@pytest.fixture
-def failing_strategy() -> Iterator[str]:
-    """The name of a declared strategy whose code raises what nobody foresaw."""
-    name = "failing"
-    strategies.declare(
-        replace(
-            strategies.declaration("supervisor"),
-            name=name,
-            implementation="tests.fakes.failing_strategy:FailingStrategy",
-        )
-    )
-    yield name
-    del strategies._declared[name]
-
-
-async def test_an_unforeseen_error_ends_the_run_and_keeps_its_session(
-    client: Client, tmp_path: Path, failing_strategy: str
-) -> None:
+async def test_an_unforeseen_error_ends_the_run_and_keeps_its_session(client: Client, tmp_path: Path) -> None:
     """An exception that no code expects fails the run by type and place, without its words; resume goes on."""
     world = World(tmp_path)
-    request = {**REQUEST, "strategy": failing_strategy}
-    async with running_workers(client, world):
+    async with AsyncExitStack() as stack:
+        request = {**REQUEST, "strategy": stack.enter_context(failing_strategy())}
+        await stack.enter_async_context(running_workers(client, world))
         handle = await start(client, {**request, "limits": {"max_parallel": FAILS}}, id="r-defect")
         with pytest.raises(WorkflowFailureError) as failed:
             await handle.result()

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,28 +17,36 @@ from temporalio.testing import WorkflowEnvironment
 from contracts import names
 from contracts.vocabulary import Phase, RunStatus
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
+from tests.replay.rare_ways import LONG, RARE, SHORT
+from tests.replay.replaying import replay
 from workers.dev_server.server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
 REQUEST = {"query": QUESTION, "corpus": "manual"}
 
 
-async def main() -> None:
-    """One history per way that a run can go."""
+async def main(wanted: list[str]) -> None:
+    """One history per way that a run can go; given names, those alone."""
     logging.getLogger("temporalio").setLevel(logging.CRITICAL)  # failed attempts belong to what is recorded
     HISTORIES.mkdir(exist_ok=True)
-    async with await WorkflowEnvironment.start_local(dev_server_existing_path=str(find_binary())) as environment:
-        address = environment.client.service_client.config.target_host
-        client = await Client.connect(address, data_converter=pydantic_data_converter)
-        for name, record in RECORDINGS.items():
-            with tempfile.TemporaryDirectory() as folder:
-                await _keep(name, await record(client, Path(folder)))
-                print(name)  # noqa: T201 - a script that tells how far it is
+    for recordings, arguments in ((USUAL, ()), (LONG, SHORT)):
+        binary = str(find_binary())
+        async with await WorkflowEnvironment.start_local(
+            dev_server_existing_path=binary, dev_server_extra_args=[*FAST, *arguments]
+        ) as environment:
+            address = environment.client.service_client.config.target_host
+            client = await Client.connect(address, data_converter=pydantic_data_converter)
+            for record in recordings:
+                if not wanted or record.__name__ in wanted:
+                    with tempfile.TemporaryDirectory() as folder:
+                        await _keep(record.__name__, await record(client, Path(folder)))
+                    print(record.__name__)  # noqa: T201 - a script that tells how far it is
 
 
 async def _keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
@@ -45,6 +54,9 @@ async def _keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
     document = {"workflow_id": handle.id, "history": history}
     with gzip.GzipFile(HISTORIES / f"{name}.json.gz", "wb", mtime=0) as file:
         file.write(json.dumps(document, separators=(",", ":")).encode())
+    notes = await replay(document)
+    text = json.dumps(notes.answers, ensure_ascii=False, indent=1)
+    (HISTORIES / f"{name}.answers.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _without_traces(value: Any) -> Any:
@@ -79,12 +91,13 @@ async def hopeless(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 
 
 async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-    """Steered, then stopped during the analysis."""
+    """Steered, then stopped twice during the analysis."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
         async with running_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
             await until(handle, lambda status: status.phase == Phase.ANALYSIS)
             await handle.execute_update(names.STEER, "Leave locks out, and what about backups?")
+            await handle.execute_update(names.STOP_AND_REPORT)
             await handle.execute_update(names.STOP_AND_REPORT)
             await handle.result()
     return handle
@@ -154,10 +167,19 @@ async def expired(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     raise AssertionError("a plan that nobody approves cannot be researched")
 
 
-RECORDINGS: dict[str, Recording] = {
-    recording.__name__: recording
-    for recording in (extractive, two_iterations, hopeless, stopped, cancelled, deadline, approved, expired, web)
-}
+USUAL: tuple[Recording, ...] = (
+    extractive,
+    two_iterations,
+    hopeless,
+    stopped,
+    cancelled,
+    deadline,
+    approved,
+    expired,
+    web,
+    *RARE,
+)
+RECORDINGS = {recording.__name__ for recording in (*USUAL, *LONG)}
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1:]))

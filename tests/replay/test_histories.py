@@ -1,49 +1,47 @@
-"""Recorded histories of real runs still replay: a workflow change is a reviewed event."""
+"""Recorded histories of real runs still replay, word for word: a workflow change is a reviewed event."""
 
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
-from workers.workflow_runner import workflow_runner
-from workflows.registry import WORKFLOWS
+from tests.replay.replaying import asked_by_the_workflow, kept_by_the_server, replay
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json.gz"))
 
 
-def load(path: Path) -> dict[str, object]:
+def load(path: Path) -> dict[str, Any]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        return json.load(file)
-
-
-def replayer() -> Replayer:
-    return Replayer(workflows=WORKFLOWS, workflow_runner=workflow_runner(), data_converter=pydantic_data_converter)
+        document: dict[str, Any] = json.load(file)
+    return document
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem.removesuffix(".json"))
-async def test_a_recorded_run_replays(path: Path) -> None:
-    """The workflow code makes the same decisions as when the run was recorded."""
+async def test_a_recorded_run_replays_word_for_word(path: Path) -> None:
+    """Calls with all they say, timers, messages, result and answers to queries are as when the run was recorded.
+
+    `python -m tests.replay.record [NAME ...]` records anew; read the difference of the answers.
+    """
     document = load(path)
-    await replayer().replay_workflow(
-        WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))
-    )
+    notes = await replay(document)
+    assert asked_by_the_workflow(notes.commands) == kept_by_the_server(document)
+    recorded = json.loads(path.with_name(path.name.replace(".json.gz", ".answers.json")).read_text(encoding="utf-8"))
+    assert notes.answers == recorded
 
 
 async def test_a_changed_order_is_noticed() -> None:
     """The check can fail: a history in which another activity was scheduled does not replay."""
     document = load(next(path for path in HISTORIES if path.name.startswith("extractive")))
-    text = json.dumps(document["history"]).replace('"plan_research"', '"write_report"')
+    document["history"] = json.loads(json.dumps(document["history"]).replace('"plan_research"', '"write_report"'))
     with pytest.raises(NondeterminismError):
-        await replayer().replay_workflow(WorkflowHistory.from_json(document["workflow_id"], text))
+        await replay(document)
 
 
 def test_every_way_a_run_can_go_is_recorded() -> None:
     """There is a history for each recording of the script."""
     from tests.replay.record import RECORDINGS
 
-    assert {path.name.removesuffix(".json.gz") for path in HISTORIES} == set(RECORDINGS)
+    assert {path.name.removesuffix(".json.gz") for path in HISTORIES} == RECORDINGS

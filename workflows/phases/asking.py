@@ -11,10 +11,10 @@ from contracts.request import Approve, Clarify
 from contracts.roles import CLARIFIER, ClarifyInput
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus, StopReason
-from contracts.waiting import MOST_ROUNDS, Exchange, Waiting, WaitKind
+from contracts.waiting import MOST_ROUNDS, QuestionRound, Waiting, WaitKind
 from workflows.rules.replies import phrase_for
 from workflows.run.guidance import PERSON
-from workflows.run.inbox import Answered, Approved, Interrupted, Rejected, Revised, Said
+from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 
 CLARIFYING: Final = "clarification"
@@ -106,7 +106,7 @@ class Person:
             return
         said = await self._wait(waiting)
         answers = said.answers if isinstance(said, Answered) else []
-        rounds = [*known.rounds, Exchange(questions=waiting.questions, answers=answers)]
+        rounds = [*known.rounds, QuestionRound(questions=waiting.questions, answers=answers)]
         done = len(rounds) >= MOST_ROUNDS or not any(answers)
         run.state.clarification = known.model_copy(update={"rounds": rounds, "done": done})
         outputs = {"answered": sum(map(bool, answers)), "asked": len(waiting.questions)}
@@ -146,7 +146,7 @@ class Person:
             run.state.approved_version = said.version
             run.decide(PERSON, "approve_plan", "", {"version": said.version})
             run.note("plan.approved", f"plan version {said.version} is approved", version=said.version)
-        elif isinstance(said, Rejected):
+        elif isinstance(said, RejectedPlan):
             run.decide(PERSON, "reject_plan", said.reason)
             run.note("plan.rejected", f"the plan is rejected: {said.reason}".removesuffix(": "))
             raise Interrupted(StopReason.APPROVAL_REJECTED)
@@ -170,7 +170,7 @@ class Person:
             while isinstance(said, Revised) and said.plan is not None:
                 self._take_edited(said.plan)
                 said = await self._heard()
-            if isinstance(said, Rejected):
+            if isinstance(said, RejectedPlan):
                 return said  # the run ends, and says what it waited for
             state.waiting, state.status = None, RunStatus.RUNNING
             run.note("wait.ended", "a person has answered", kind=waiting.kind.value)

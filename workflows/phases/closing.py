@@ -13,10 +13,10 @@ from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, queries_to_analyze
+from workflows.phases.claim_verification import is_wanted, verify
 from workflows.phases.counts import counts_of
-from workflows.phases.review import review
+from workflows.phases.report_review import review
 from workflows.phases.role_inputs import write_input
-from workflows.phases.verification import is_wanted, verify
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.activity_options import record_options
@@ -161,10 +161,10 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
 
 def _draft_is_current(state: ResearchState) -> bool:
-    """Whether the draft knows every finding: written in this iteration, after the last analysis."""
+    """Whether the draft knows every finding (there is one): written in this iteration, after the last analysis."""
     if state.draft is None:
         return False
-    newest = max((finding.iteration for finding in state.findings), default=0)
+    newest = max(finding.iteration for finding in state.findings)
     return state.draft.iteration >= newest and not state.hasty_analyses
 
 

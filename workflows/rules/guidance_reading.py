@@ -30,7 +30,7 @@ REMEDY: Final = (
 
 
 @dataclass
-class Reading:
+class GuidanceReading:
     """What was understood, in the words of who said it."""
 
     left_out: list[str] = field(default_factory=list)
@@ -86,9 +86,9 @@ def _list(subjects: list[str]) -> str:
     return ", ".join(f"“{subject}”" for subject in subjects)
 
 
-def read(text: str, words: GuidanceWords) -> Reading:
+def read(text: str, words: GuidanceWords) -> GuidanceReading:
     """What a text asks for, clause by clause; one in words that no rule knows is searched for as it is."""
-    rules, reading = _rules(words.model_dump_json()), Reading()
+    rules, reading = _rules(words.model_dump_json()), GuidanceReading()
     for sentence in SENTENCES.split(text):
         for clause in rules.clauses(sentence):
             rules.take(clause, reading)
@@ -140,7 +140,7 @@ class _Rules:
             clause.strip(" .,;:!?")
         )  # fmt: skip
 
-    def take(self, clause: str, reading: Reading) -> None:
+    def take(self, clause: str, reading: GuidanceReading) -> None:
         """Add what a clause asks for to what is read already."""
         plain = self._plain(clause)
         if not tokens(plain):
@@ -167,7 +167,7 @@ class _Rules:
                 return
         (reading.others if self._is_of_report(plain) else reading.look_at).append(plain)
 
-    def _leave_out(self, what: str, clause: str, reading: Reading) -> None:
+    def _leave_out(self, what: str, clause: str, reading: GuidanceReading) -> None:
         subjects = [self._subject(part) for part in self._parts.split(what)]
         known = [subject for subject in subjects if 0 < len(tokens(subject)) <= LONGEST_SUBJECT]
         if not known or self._is_of_report(self._subject(what)):

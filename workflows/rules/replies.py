@@ -12,7 +12,7 @@ from contracts.request import Approve
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind
 from contracts.waiting import ANSWER_CHARACTERS, APPROVAL_PHRASE, PlannedQuery, PlanRevision, Waiting, WaitKind
-from workflows.run.inbox import Answered, Approved, Rejected, Revised, Said
+from workflows.run.inbox import Answered, Approved, RejectedPlan, Revised, Said
 
 AROUND_PHRASE: Final = " \t\r\n.!\"'“”„«»"
 
@@ -52,12 +52,12 @@ def read_approval(state: ResearchState, taken: Sequence[Said], version: Any, phr
     return Approved(version)
 
 
-def read_rejection(state: ResearchState, taken: Sequence[Said], reason: Any = "") -> Rejected:
+def read_rejection(state: ResearchState, taken: Sequence[Said], reason: Any = "") -> RejectedPlan:
     """A rejection of the plan. Raises `Unacceptable`."""
     _waited_for(state, taken, WaitKind.APPROVAL)
     if not isinstance(reason, str) or len(reason) > ANSWER_CHARACTERS:
         raise Unacceptable(f"reason: expected a text of at most {ANSWER_CHARACTERS} characters")
-    return Rejected(" ".join(reason.split()))
+    return RejectedPlan(" ".join(reason.split()))
 
 
 def read_revision(state: ResearchState, taken: Sequence[Said], revision: Any, version: Any = None) -> Revised:

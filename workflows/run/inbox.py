@@ -30,7 +30,7 @@ class Approved:
 
 
 @dataclass(frozen=True)
-class Rejected:
+class RejectedPlan:
     """A person wants no research by this plan."""
 
     reason: str
@@ -44,7 +44,7 @@ class Revised:
     plan: Plan | None = None
 
 
-Said = Answered | Approved | Rejected | Revised
+Said = Answered | Approved | RejectedPlan | Revised
 
 
 @dataclass

@@ -10,7 +10,7 @@ from contracts import failures, names
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, StopReason
 from contracts.waiting import WaitKind
-from workflows.phases.verification import VERIFICATION
+from workflows.phases.claim_verification import VERIFICATION
 from workflows.rules import replies
 from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance
 from workflows.run.guidance import PERSON

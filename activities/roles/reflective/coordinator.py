@@ -11,7 +11,7 @@ from contracts.reflective_roles import (
     ClassificationOutput,
     ClassifyInput,
     Complexity,
-    FollowUp,
+    FollowUpType,
     Route,
 )
 from contracts.request import Depth
@@ -45,7 +45,7 @@ def finish(work: Draft[ClassifyInput, ClassificationDraft]) -> ClassificationOut
     questions = [line_of(text, QUESTION_CHARACTERS) for text in given.clarifying_questions[:MOST_QUESTIONS]]
     return ClassificationOutput(
         complexity=complexity or Complexity.MODERATE,
-        follow_up_type=find_member(FollowUp, given.follow_up_type) or FollowUp.NEW_TOPIC,
+        follow_up_type=find_member(FollowUpType, given.follow_up_type) or FollowUpType.NEW_TOPIC,
         route=route,
         recommended_depth=(depth or Depth.AUTO).value,
         is_ambiguous=given.is_ambiguous,

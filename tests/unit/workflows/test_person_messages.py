@@ -10,7 +10,7 @@ from contracts.request import Approve
 from contracts.sources import Source
 from contracts.waiting import Waiting, WaitKind
 from tests.unit.workflows.test_waiting_for_a_person import waits
-from workflows.run.inbox import Answered, Approved, Rejected, Revised
+from workflows.run.inbox import Answered, Approved, RejectedPlan, Revised
 from workflows.run.person_messages import PersonMessages
 
 
@@ -40,7 +40,7 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     other = messages()
     other._check_rejection("no")
     assert "its plan is kept" in await other.reject_plan("no")
-    assert other._inbox.said == [Rejected("no")]
+    assert other._inbox.said == [RejectedPlan("no")]
     asked = clarifying()
     asked._check_answers(["the second"], 1)
     assert await asked.answer_clarification(["the second"], 1) == "taken: the run goes on with your answers"

@@ -21,7 +21,7 @@ QUESTION = "How does the engine prevent transaction ID wraparound?"
 
 
 async def begin(world: World, **fields: object) -> ResearchState:
-    request = ResearchRequest(query=QUESTION, corpus="manual", **fields)
+    request = ResearchRequest(query=QUESTION, **{"corpus": "manual", **fields})
     host = world.host()
     prepared = await host.implementations["prepare_research"](
         PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())

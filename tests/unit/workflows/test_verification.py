@@ -26,8 +26,8 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.deep_research import status_of
 from workflows.driver import Driver
+from workflows.phases.claim_verification import VERIFICATION
 from workflows.phases.closing import close
-from workflows.phases.verification import VERIFICATION
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of

@@ -31,7 +31,7 @@ from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.rules import replies
-from workflows.run.inbox import Answered, Approved, Inbox, Rejected, Revised, Said
+from workflows.run.inbox import Answered, Approved, Inbox, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.run.web_ui_details import details_markdown
@@ -174,15 +174,15 @@ async def test_nobody_answers_one_reminder_then_the_end_which_can_be_resumed(tmp
 @pytest.mark.parametrize(
     ("said", "outcome", "reason"),
     [
-        (Rejected("too wide"), Outcome.REFUSED, StopReason.APPROVAL_REJECTED),
+        (RejectedPlan("too wide"), Outcome.REFUSED, StopReason.APPROVAL_REJECTED),
         (None, Outcome.FAILED, StopReason.USER_STOPPED),
     ],
     ids=["rejected", "stopped"],
 )
 async def test_a_run_that_may_not_begin_ends_without_a_report_and_keeps_its_plan(
-    tmp_path: Path, said: Rejected | None, outcome: Outcome, reason: StopReason
+    tmp_path: Path, said: RejectedPlan | None, outcome: Outcome, reason: StopReason
 ) -> None:
-    """Rejected or stopped: nothing was searched, nothing is written, and resuming is possible."""
+    """RejectedPlan or stopped: nothing was searched, nothing is written, and resuming is possible."""
     async with conducted(tmp_path, gates={"approve": "plan"}) as made:
         await made.asked()
         if said is None:

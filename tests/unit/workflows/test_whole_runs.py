@@ -33,7 +33,8 @@ FOLDER = Path(__file__).parent / "whole_runs"
 CANARY = "c0ffee" * 4
 MARK = re.compile(r'Below, names of elements of data end in "-(\w+)", and their lines begin with "(\w+)¦"\.')
 STYLE = re.compile(r"(?<=<style>).*?(?=</style>)", re.DOTALL)
-MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?|(?<=read )\d{4}-\d\d-\d\d")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[:.+\dZ]*(?: UTC)?|20(?:2[6-9]|[3-9]\d)-\d\d-\d\d(?!\.\d)")
+"""Also a day alone, on which a source was read, but no version of a prompt."""
 FORMS = re.compile(r'("report\.(?:md|html)": )"sha256:[0-9a-f]{64}"')
 """Hashes of files with moments in them."""
 WISHES = {
@@ -98,7 +99,8 @@ async def conducted(world: World, wishes: dict[str, Any], api: MessagesApi | Non
         "report.json": await world.content.get_text(files.json_document),
         "report.html": STYLE.sub("", await world.content.get_text(files.html)),
         # Analyses run side by side, so what they tell has no order; how many checkpoints become one is chance.
-        "calls.txt": "\n".join(sorted(call for call in host.note_entry if not call.startswith("save_session"))) + "\n",
+        "calls.txt": "\n".join(sorted({call for call in host.note_entry if not call.startswith("save_session")}))
+        + "\n",
         "events.txt": "\n".join(sorted(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events))
         + "\n",
         "result.json": state.result.model_dump_json(indent=1, exclude={"report", "report_ref", "files"}) + "\n",

@@ -12,7 +12,7 @@ from pypdfium2 import raw
 
 from activities.reporting.render import render
 from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report, safe_line
-from client.exchange.pdf_document import to_pdf
+from client.exchange.pdf_export import to_pdf
 from client.exchange.word_document import to_docx
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.client.exchange.hostile_report import TITLES, report_of

@@ -170,3 +170,78 @@ def test_title_is_the_question_and_short() -> None:
     text = "The office has two vaults and many keys, which nobody has counted for a long time. " * 4
     assert title_of(text + "Who holds the keys?") == "Who holds the keys?"
     assert len(title_of(text)) <= 120
+
+
+TOWN = """# Orrin otter
+
+The Orrin otter lives in the rivers of the island. It grows to a length of 1.1 metres. A count in 2022 found 610.
+
+# Orrin
+
+Orrin was founded in 1284 by monks. In Orrin there have been trams since 1904. The town hall stands in Brook Street, and \
+the chronicle of the town is kept in the museum of Selby.
+
+# Night gate
+
+The night gate (NG) is a door of oak. One in forty is left open.
+
+# Sealing a crate
+
+Close the lid and turn the key.
+
+```
+vaultctl seal CRATE
+```
+
+# Kinds of lid
+
+## flat
+
+FLAT means that the lid closes by its own weight.
+
+## domed
+
+DOMED lids are held by two bolts.
+
+# Port
+
+Porting the ledger to paper takes a year.
+
+# Lids
+
+Every crate has a lid. The lids are flat, domed and hinged lids.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How many Orrin otters are there?", "610"),
+        ("When was Orrin founded?", "1284"),
+        ("Where is the chronicle of the town kept?", "Selby"),
+        ("What is NG?", "door of oak"),
+        ("How do I seal a crate?", "vaultctl seal"),
+        ("What is the difference between FLAT and DOMED lids?", "own weight"),
+        ("What is the difference between FLAT and DOMED lids?", "two bolts"),
+    ],
+)
+def test_answer_has_the_form_in_its_place(question: str, answer: str) -> None:
+    """An early year, a name after brackets, commands behind a paragraph, and each side of a difference are found."""
+    short = answered(TOWN, question)
+    assert short is not None
+    assert answer in short
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many trams are there in Orrin?",
+        "How long is the port?",
+        "Who is the porter of the port?",
+        "Where is the ledger kept?",
+        "How many crates are there?",
+    ],
+)
+def test_no_answer_of_another_form_or_word(question: str) -> None:
+    """A year counts nothing, a measure is no number of things, and a word that shares a stem is another word."""
+    assert answered(TOWN, question) is None

@@ -34,7 +34,14 @@ F = AnswerForm
         ("How does the vault prevent loss?", F.MECHANISM),
         ("What happens if a disk fails?", F.CONSEQUENCE),
         ("vault snapshots", F.TOPIC),
+        ("Since which version is there a night mode?", F.TIME),
+        ("What should I use instead of the old index?", F.REPLACEMENT),
         ("Wer entwarf den Viadukt?", F.PERSON),
+        ("Wie kennzeichne ich eine Kiste?", F.STEPS),
+        ("Ab wie vielen Kisten braucht man einen Wagen?", F.COUNT),
+        ("Was macht der Viadukt?", F.DEFINITION),
+        ("Comment ranger un tiroir ?", F.STEPS),
+        ("¿Debo copiar la llave?", F.YES_NO),
         ("Wie viele Luchse leben im Wald?", F.COUNT),
         ("Was kostet der Eintritt?", F.MONEY),
         ("Wie lange dauert die Fahrt?", F.DURATION),
@@ -59,6 +66,19 @@ def test_words_that_ask_are_no_content() -> None:
     """Question words, auxiliaries, frames and elisions say nothing of the subject."""
     assert read_asked("How many columns can a sheet have at most?", "en").content == ("columns", "sheet")
     assert read_asked("Où est enregistré l'index des paquets ?", "fr").content == ("enregistré", "index", "paquets")
+
+
+def test_verb_says_which_thing_of_a_name_is_asked_for() -> None:
+    """Where only a name is left a plain verb counts: nothing else tells one question about it from another."""
+    assert read_asked("How long will Skerrow be supported?", "en").content == ("Skerrow", "supported")
+    assert read_asked("How do I back up a vault?", "en").content == ("back-up", "vault")
+
+
+def test_sides_of_a_difference_are_the_words_that_differ() -> None:
+    """What both sides have in common tells them apart in no sentence."""
+    assert read_asked("What is the difference between an open and a closed vault?", "en").sides == ("open", "closed")
+    assert read_asked("Welcher Unterschied besteht zwischen Tor und Tür?", "de").sides == ("Tor", "Tür")
+    assert read_asked("How many vaults and safes are there?", "en").sides is None
 
 
 def test_long_text_is_read_for_its_question() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.request import Turn
 from contracts.roles import ClarifyInput
-from contracts.waiting import Exchange
+from contracts.waiting import QuestionRound
 from providers.extractive.clarifier import clarify
 
 CLEAR = [
@@ -46,7 +46,7 @@ def test_earlier_turns_and_answers_make_a_question_clear() -> None:
     """What was asked before names the subject; nobody is asked twice."""
     context = [Turn(question="What is autovacuum?", answer="A daemon.")]
     assert clarify(ClarifyInput(query="How does it work?", context=context)).clear
-    rounds = [Exchange(questions=["What does “it” stand for in the question?"], answers=["vacuum"])]
+    rounds = [QuestionRound(questions=["What does “it” stand for in the question?"], answers=["vacuum"])]
     assert clarify(ClarifyInput(query="How does it work?", rounds=rounds)).clear
 
 

@@ -86,3 +86,14 @@ def test_every_facet_of_a_plan_is_known() -> None:
     """Facets of a plan name sections of the brief."""
     for question in ("How does it work?", "Why is it slow?", "Which modes are there?", "What is a vault?"):
         assert all(query.facet in FACETS for query in plan(plan_input(question)).sub_queries)
+
+
+@pytest.mark.parametrize(
+    "question", ["Who built the vault?", "How many keys are there?", "How do I seal a crate?", "Why is the lid closed?"]
+)
+def test_short_question_gets_one_more_search_in_other_words(question: str) -> None:
+    """No aspects that nobody asked for: the question itself, and once what its documents may call it."""
+    made = plan(plan_input(question))
+    assert len(made.sub_queries) == 2
+    assert made.sub_queries[0].query == question
+    assert {query.facet for query in made.sub_queries} == {made.sub_queries[0].facet}

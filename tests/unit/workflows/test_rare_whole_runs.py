@@ -1,0 +1,366 @@
+"""Everything that leaves runs that go an uncommon way, against recorded files, one each.
+
+`python -m tests.unit.workflows.test_rare_whole_runs [NAME ...]` records. Read the difference before you record.
+"""
+
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from contracts import failures
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.request import SourceType
+from contracts.resolved import Hook, ModelPrice, ProviderChoice
+from contracts.sources import SearchHit
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, StopReason, Tier
+from providers.domains import ANYWHERE, Domains
+from providers.errors import InvalidCall, SourceUnreadable
+from providers.interfaces import ExtractedDocument
+from tests.fakes.corpus import MANUAL
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import engine_over
+from tests.fakes.world import World
+from tests.unit.workflows.test_supervisor_strategy import begin
+from tests.unit.workflows.test_whole_runs import CANARY, MOMENT, DescribedCorpus, NotingHost, requests_as_text
+from workflows.deep_research import status_of
+from workflows.driver import Driver
+from workflows.rules.guidance_reading import read_guidance
+from workflows.run.guidance import PERSON
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.run.web_ui_details import details_markdown
+from workflows.strategies.supervisor.strategy import SupervisorStrategy
+
+FOLDER = Path(__file__).parent / "rare_whole_runs"
+HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=\")[0-9a-f]{32}(?=\")")
+PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
+ONE_BY_ONE = {"max_parallel": 1, "max_parallel_reads": 1, "max_iterations": 2, "max_sub_queries": 2}
+"""So that events and decisions have an order."""
+ASKED: dict[str, Any] = {
+    "constraints": {"language": "de", "audience": "people who run databases", "region": "Europe", "timeframe": "year"},
+    "output": {"language": "fr", "target_words": 700, "sections": ["Why", "How"]},
+    "system_prompt": "Be blunt.",
+    "context": [{"question": "What is a transaction?", "answer": "All or nothing."}],
+}
+RULES = {"gates": {"think": "rules"}}
+"""Where calls are repeated, reflections beside them would come when they like."""
+HOOK = Hook(name="house-rules", activity="house_rules", task_queue="house-rules")
+
+
+class SmallWeb:
+    """Two services that find the same few pages in other words, and the pages."""
+
+    def __init__(self) -> None:
+        self._texts = {f"https://{name.removesuffix('.md')}.example.org/docs": text for name, text in MANUAL.items()}
+        self._texts["https://mirror.example.net/vacuum"] = MANUAL["vacuum.md"]
+
+    def service(self, name: str, *, rejects: str = "") -> "SmallService":
+        """One that finds them all, and does not take queries with this word."""
+        return SmallService(name, list(self._texts), rejects)
+
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """A page, dated and signed where there is one."""
+        if url not in self._texts:
+            raise SourceUnreadable("not_found", "no such page")
+        text = self._texts[url]
+        return ExtractedDocument(
+            url=url,
+            title=text.splitlines()[0].lstrip("# "),
+            text=text,
+            raw=text.encode(),
+            media_type="text/html",
+            authors=["Ida Marrow"] if "vacuum." in url else [],
+            publisher="The Society" if "locks" in url else None,
+            published_at="2024-05-17" if "backup" not in url else None,
+            language="en",
+            cached="autovacuum" in url,
+        )
+
+
+@dataclass
+class SmallService:
+    """A search service that gives what only its hits know: dates, places, identifiers."""
+
+    name: str
+    urls: list[str]
+    rejects: str
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """All pages in this service's order, and one that is gone."""
+        if self.rejects and self.rejects in request.text:
+            raise InvalidCall("the query is too long")
+        urls = self.urls if self.name == "searxng" else [*self.urls[::-1], "https://gone.example.org/"]
+        return SearchResponse(
+            provider=self.name,
+            hits=[self._hit(url, rank) for rank, url in enumerate(urls[: request.max_results], 1)],
+            warnings=[f"{self.name} was slow"],
+            cost_usd=0.001 if self.name == "tavily" else 0.0,
+            cached=self.name == "searxng" and "engine" in request.text,
+        )
+
+    def _hit(self, url: str, rank: int) -> SearchHit:
+        return SearchHit(
+            url=f"{url}?utm_source=x" if self.name == "tavily" else url,
+            title=f"{url.split('/')[2]} by {self.name}",
+            snippet=f"Wraparound, as {self.name} says of {url}: vacuum every table.",
+            rank=rank,
+            provider=self.name,
+            published_at="2020-02-02" if "backup" in url else None,
+            authors=["Teo Quill"] if "locks" in url else [],
+            venue="Annals" if "locks" in url else None,
+            doi="10.1000/182" if "mirror" in url else None,
+        )
+
+
+@dataclass
+class Run:
+    """What a way may disturb."""
+
+    world: World
+    state: ResearchState
+    host: NotingHost
+    inbox: Inbox = field(default_factory=Inbox)
+    task: "asyncio.Task[Any] | None" = None
+
+    def before(self, activity: str, act: Callable[[int, Any], Awaitable[None]]) -> None:
+        """Do this before each call of an activity; it is told the number of the call and the argument."""
+        whole, count = self.host.implementations[activity], 0
+
+        async def disturbed(*arguments: Any) -> Any:
+            nonlocal count
+            count += 1
+            await act(count, arguments[0])
+            return await whole(*arguments)
+
+        self.host.implementations[activity] = disturbed
+
+    def failing(self, activity: str, failure: str, *calls: int, **details: Any) -> None:
+        """Have some calls of an activity fail for good, all of them where none is named."""
+
+        async def fail(number: int, _: Any) -> None:
+            if not calls or number in calls:
+                told = [details] if details else []
+                raise ApplicationError(f"{activity} failed", *told, type=failure, non_retryable=True)
+
+        self.before(activity, fail)
+
+    def at(self, activity: str, call: int, act: Callable[[], object]) -> None:
+        """Do this before one call of an activity."""
+
+        async def once(number: int, _: Any) -> None:
+            if number == call:
+                act()
+                await asyncio.sleep(0)
+
+        self.before(activity, once)
+
+
+@dataclass
+class Way:
+    """A request, a model's behaviour (none: without a model) and what happens meanwhile."""
+
+    disturb: Callable[[Run], object] = lambda _: None
+    scenario: str | None = None
+    plan: tuple[str, ...] = ()
+    wishes: dict[str, Any] = field(default_factory=dict)
+    web: bool = False
+    requests: bool = False
+
+
+def hook(run: Run) -> None:
+    """Guidance, silence, nonsense, an answer that cannot be read, a failure: one after the other."""
+    answers = iter(["Look at how it fails, too.", None, {"a": 1}, ValueError("no JSON"), "Be brief."])
+
+    async def answer(view: Any, prompt: str) -> Any:
+        said = next(answers, None)
+        run.host.note_entry.append(f"hook: {json.dumps([view, prompt], default=str, sort_keys=True)}")
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    assert run.state.resolved is not None
+    run.state.resolved = run.state.resolved.model_copy(update={"hook": HOOK})
+    run.host.implementations[HOOK.activity] = answer
+    run.failing(HOOK.activity, "HookBroken", 6)
+
+
+def broken_texts(run: Run) -> None:
+    """One analysis and the first rendering end those who work on them."""
+    run.failing("analyze_sources", failures.INPUT_UNPROCESSABLE, 1)
+    run.failing("render_report", failures.WORKER_LOST, 1)
+
+
+def sent(run: Run) -> None:
+    """Words to go by, at three moments."""
+    for activity, call, words in (
+        ("search", 1, "Leave locks out"),
+        ("analyze_sources", 1, "What about autovacuum workers?"),
+        ("write_report", 1, "Say it for beginners"),
+    ):
+        run.at(activity, call, lambda words=words: run.inbox.steering.append(read_guidance(PERSON, words, run.state)))
+
+
+WAYS: dict[str, Way] = {
+    "web": Way(web=True),
+    "web_model": Way(web=True, scenario="gaps", wishes=ASKED, requests=True),
+    "web_types": Way(
+        web=True,
+        wishes={
+            "search": {
+                "source_types": ["web", "academic"],
+                "policy": "first_success",
+                "domains_deny": ["mirror.example.net"],
+                "max_results_per_query": 3,
+            },
+            "constraints": {"timeframe": "2020-01-01..2024-12-31", "language": "en"},
+        },
+    ),
+    "both": Way(web=True, wishes={"corpus": "manual", "web": True}),
+    "hopeless": Way(scenario="hopeless", wishes=RULES),
+    "repaired": Way(plan=("cut", "good", "wrong_type"), scenario="good", wishes=RULES),
+    "refusing": Way(plan=("good", "refusal", "good", "status:500"), scenario="refusal", wishes=RULES),
+    "gullible": Way(scenario="gullible"),
+    "declining": Way(scenario="declining", disturb=sent),
+    "steered": Way(disturb=sent),
+    "hooked": Way(disturb=hook, scenario="gaps", requests=True),
+    "capped": Way(scenario="gaps", wishes={"limits": {"max_cost_usd": 0.45}}),
+    "few_calls": Way(scenario="gaps", wishes={"limits": {"max_model_calls": 5}}),
+    "few_tokens": Way(scenario="gaps", wishes={"limits": {"max_tokens": 30_000}}),
+    "stopped": Way(
+        scenario="gaps",
+        disturb=lambda run: run.at("analyze_sources", 2, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
+    "stopped_again": Way(
+        scenario="gaps",
+        disturb=lambda run: run.at("search", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
+    "out_of_time": Way(
+        disturb=lambda run: run.at("read_source", 2, lambda: run.inbox.interrupt(StopReason.BUDGET_TIME))
+    ),
+    "aborted": Way(
+        wishes={"on_deadline": "abort"},
+        disturb=lambda run: run.at("analyze_sources", 1, lambda: run.inbox.interrupt(StopReason.BUDGET_TIME)),
+    ),
+    "outage": Way(scenario="gaps", disturb=lambda run: run.failing("search", failures.SEARCH_REJECTED)),
+    "unreadable": Way(disturb=lambda run: run.failing("read_source", failures.SOURCE_UNREADABLE, kind="not_found")),
+    "full_disk": Way(disturb=lambda run: run.failing("analyze_sources", failures.STORAGE_FULL, 2)),
+    "broken_texts": Way(scenario="gaps", disturb=broken_texts),
+    "broken_writer": Way(disturb=lambda run: run.failing("write_report", failures.WORKER_LOST)),
+    "unsaved": Way(disturb=lambda run: run.failing("save_session", failures.STORAGE_FULL)),
+    "unrendered": Way(disturb=lambda run: run.failing("render_report", failures.STORAGE_FULL)),
+    "cancelled": Way(
+        scenario="gaps",
+        disturb=lambda run: run.at("write_report", 1, lambda: run.task and run.task.cancel()),
+    ),
+}
+
+
+def configured(api: MessagesApi | None) -> ResearchConfiguration:
+    """Two search services, and a model with a price where there is one."""
+    types = [SourceType.WEB, SourceType.ACADEMIC]
+    services = [
+        ProviderChoice(name="searxng", available=True, reason="configured", host="s.example.org", source_types=types),
+        ProviderChoice(name="tavily", available=True, reason="configured", host="t.example.org"),
+        ProviderChoice(name="brave", available=False, reason="no key", host="b.example.org"),
+    ]
+    return ResearchConfiguration(
+        models={tier.value: "test-model" for tier in Tier} if api else {},
+        model_host=lambda _: "127.0.0.1",
+        model_price=lambda _: ModelPrice(input=3.75, output=15.0),
+        web_search=WebSearchConfiguration(choose=lambda _, __: services),
+        product_version="0.1.0",
+    )
+
+
+async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
+    """A run to its end, and everything that left it, as one text."""
+    web = SmallWeb()
+    services = {"searxng": web.service("searxng", rejects="settings"), "tavily": web.service("tavily")}
+    engines = {EngineKind.MODEL: engine_over({"default": api.base_url})} if api else {}
+    world = World(folder, DescribedCorpus(), engines, configured(api), services, web)
+    given = {
+        "corpus": way.wishes.get("corpus", None if way.web else "manual"),
+        "limits": ONE_BY_ONE | way.wishes.get("limits", {}),
+    }
+    state = await begin(world, **way.wishes | given)
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update={"canary": CANARY})
+    run = Run(world, state, NotingHost(world.host().implementations))
+    way.disturb(run)
+    watched = ResearchRun(state, run.inbox, run.host)
+    run.task = asyncio.ensure_future(Driver(watched, SupervisorStrategy()).conduct())
+    try:
+        ended = str(await run.task)
+    except (asyncio.CancelledError, ActivityError) as error:
+        ended = repr(error)
+    now = run.host.now().timestamp()
+    parts = {
+        "ended": ended,
+        "details": details_markdown(state, now),
+        # How many saves become one depends on the time that they take.
+        "calls": "\n".join(sorted({*run.host.note_entry})),
+        "events": "\n".join(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events),
+        "status": status_of(state, now).model_dump_json(indent=1, exclude={"egress", "limits"}),
+    }
+    if state.result is not None and state.result.files is not None:
+        parts["report.md"] = await world.content.get_text(state.result.files.markdown)
+        parts["report.json"] = lines_of(json.loads(await world.content.get_text(state.result.files.json_document)))
+    if api is not None and way.requests:
+        parts["requests"] = requests_as_text(api.requests)
+    left = state.model_dump(mode="json", exclude={"resolved", "notebook", "events", "result"})
+    parts["state"] = lines_of(left)
+    await world.close()
+    return settled("\n".join(f"=== {name}\n{text}" for name, text in parts.items()) + "\n")
+
+
+def lines_of(document: dict[str, Any]) -> str:
+    """A JSON object with a line for each element of its lists and objects."""
+    lines = []
+    for name, value in document.items():
+        if isinstance(value, dict):
+            parts = [(f"{name}.{key}", part) for key, part in value.items()]
+        else:
+            parts = [(name, part) for part in value] if isinstance(value, list) else [(name, value)]
+        lines += [f"{place}: {json.dumps(part, ensure_ascii=False)}" for place, part in parts]
+    return "\n".join(lines)
+
+
+def settled(text: str) -> str:
+    """Without moments, ports, and hashes, for some are of what has a moment in it."""
+    return HASH.sub("HASH", PORT.sub("PORT", MOMENT.sub("MOMENT", text)))
+
+
+async def recording_of(name: str, folder: Path) -> str:
+    """What is recorded of a way."""
+    way = WAYS[name]
+    if way.scenario is None:
+        return await conduct(way, folder, None)
+    async with MessagesApi(way.scenario, plan=way.plan) as api:
+        return await conduct(way, folder, api)
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_what_leaves_an_uncommon_run_is_what_was_recorded(name: str, tmp_path: Path) -> None:
+    """State, calls, events, status and report are, word for word, what they were when somebody read them."""
+    made = await recording_of(name, tmp_path)
+    assert made.splitlines() == (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for way_name in sys.argv[1:] or WAYS:
+        with tempfile.TemporaryDirectory() as place:
+            produced = asyncio.run(recording_of(way_name, Path(place)))
+        (FOLDER / f"{way_name}.txt").write_text(produced, encoding="utf-8")
+        print(way_name, len(produced), produced.splitlines()[1])  # noqa: T201
