@@ -1,12 +1,21 @@
 """The sentences of reports: each language has each of them, with the same values, and nothing English is left in one."""
 
+import ast
 import re
+from pathlib import Path
 from string import Formatter
+from types import ModuleType
 
 import pytest
 
 from activities.assessment.authorities import load_authorities
 from activities.assessment.source_assessment import NOT_SHOWN
+from activities.reporting import judged_claims
+from activities.reporting.verdict_words import VERDICT_SIGNS
+from activities.roles import checker
+from activities.verifying import claim_conclusions
+from contracts.checking import CorrectionAction
+from contracts.claims import CheckMethod, Verdict
 from contracts.plan import PlanNode
 from contracts.sources import CHOSEN_BY_OPERATOR
 from contracts.vocabulary import (
@@ -26,9 +35,13 @@ from providers.extractive.brief_writer import NOT_ALL_ANSWERED, UNANSWERED
 from providers.extractive.facets import FACETS
 from providers.language_words import KNOWN_LANGUAGES, LanguageWords, language_words
 from providers.told_sentences import translate
-from workflows.rules.endings import LOST
+from providers.verification import derivations, rules_checker
+from workflows.rules.endings import LOST, WITHOUT_RESEARCH
 from workflows.rules.gaps import silent_gap
+from workflows.rules.leaving_out import LEFT_OUT
 
+WITH_REASONS = (judged_claims, rules_checker, derivations, checker, claim_conclusions)
+"""Modules that say why a claim got its verdict."""
 OTHERS = tuple(code for code in KNOWN_LANGUAGES if code != "en")
 TABLES = ("brief", "headings", "missing", "report", "told", "aspects", "language_names")
 
@@ -61,6 +74,24 @@ def test_sentences_are_translated(code: str) -> None:
         assert [key for key in english if len(english[key].split()) > 2 and own[key] == english[key]] == []
 
 
+def sentences_in(module: ModuleType) -> list[str]:
+    """The whole sentences among the texts of a module, with `1` for each value; no docstrings."""
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+    passed_over = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    passed_over |= {id(part) for node in joined for part in node.values}
+    texts = ["".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values)
+             for node in joined]  # fmt: skip
+    texts += [node.value for node in ast.walk(tree)
+              if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed_over
+    ]  # fmt: skip
+    return [
+        text
+        for text in texts
+        if " " in text and text.endswith((".", ".”", "”")) and (text[0].isupper() or text[0] == "“")
+    ]
+
+
 def made_elsewhere() -> list[str]:
     """What workflows, activities and contracts say in English and reports print."""
     node = PlanNode(id="sq-1", text="How?", status_reason=STOP_REASON_TEXTS[next(iter(STOP_REASON_TEXTS))])
@@ -70,6 +101,9 @@ def made_elsewhere() -> list[str]:
     return [
         *STOP_REASON_TEXTS.values(),
         *LOST.values(),
+        *(text for module in WITH_REASONS for text in sentences_in(module)),
+        WITHOUT_RESEARCH,
+        f"{LEFT_OUT}: locks",
         *gaps,
         *(tier.phrase for tier in load_authorities().tiers.values()),
         *(words for _, words in NOT_SHOWN.values()),
@@ -82,7 +116,7 @@ def made_elsewhere() -> list[str]:
 
 
 @pytest.mark.parametrize("code", OTHERS)
-@pytest.mark.parametrize("sentence", made_elsewhere())
+@pytest.mark.parametrize("sentence", dict.fromkeys(made_elsewhere()))
 def test_what_is_said_elsewhere_is_translated(code: str, sentence: str) -> None:
     """A sentence that changes where it is made must change in the list, too."""
     assert translate(sentence, code) != sentence
@@ -99,6 +133,12 @@ def test_sentences_within_sentences_are_translated() -> None:
         "control del análisis: los hallazgos se apoyan en 29% de las fuentes, al menos 30%"
     )
     assert translate("The time limit was reached.", "nl") == "De tijdslimiet was bereikt."
+    assert translate("left out from here on: “locks”; searched for in the next phase: “WAL”", "de") == (
+        "von hier an ausgelassen: “locks”; in der nächsten Phase gesucht: “WAL”"
+    )
+    assert translate("it has no headings; a paragraph has 300 words", "nl") == (
+        "het heeft geen koppen; een alinea heeft 300 woorden"
+    )
     assert translate("A gap in a model's own words.", "de") == "A gap in a model's own words."
 
 
@@ -115,6 +155,9 @@ def test_every_value_of_a_report_has_its_words() -> None:
         *(f"gap_{one.value}" for one in GapStatus),
         *(f"severity_{one.value}" for one in Severity),
         *(f"query_{one.value}" for one in NodeStatus),
+        *(f"judged_{one}" for one in (*Verdict, *VERDICT_SIGNS)),
+        *(f"method_{one.value}" for one in CheckMethod),
+        *(f"correction_{one.value}" for one in CorrectionAction),
         *(f"status_{one.value}" for one in SourceStatus if one is not SourceStatus.FULL),
     }
     assert names <= report.keys()
