@@ -158,7 +158,7 @@ HOST_DOT = re.compile(rf"(?<=[^\W_])\.(?={TOP_DOMAIN}(?![\w-]))", re.IGNORECASE)
 
 
 MAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++")
-FILE = re.compile(r"(?<![\w./:@-])(?:[\w+-]++/)*+\w++(?:-\w++)*+\.(?:py|sh|md|rs|pl|so|cc|ps)(?![\w./@-]*\w)")
+FILE = re.compile(r"(?<![\w./:@+-])(?:[\w+-]++/)*+\w++(?:-\w++)*+\.(?:py|sh|md|rs|pl|so|cc|ps)(?![./@-]*+\w)")
 """Names of files whose endings are top-level domains, too."""
 MAIL_OR_FILE = re.compile(f"{MAIL.pattern}|{FILE.pattern}")
 

@@ -22,16 +22,16 @@ CODE: Final = re.compile(
     r"(?P<ticked>(?<![`\\])`(?P<inside>[^`\n]{1,200}+)`(?!`))"
     r"|(?<![^\s(\[{\"'“‘„«,;])(?:"
     r"[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
-    rf"|(?:[\w-]++\.)+?(?:{_HOSTS})(?![\w./-]*\w)"
+    rf"|(?:[\w-]++\.)+?(?:{_HOSTS})(?![./-]*+\w)"
     r"|--[a-z][a-z0-9]*+(?:-[a-z0-9]++)*+(?![\w-])"
     r"|(?:~|\.{1,2})?(?:/\.?[\w+-]++(?:\.[\w+-]++)*+){2,}+/?"
-    rf"|(?:[\w+-]++/)*+\w++(?:[.-]\w++)*?\.(?:{_SUFFIXES})(?![\w.-]*\w)"
-    r"|[A-Za-z]\w*?_\w++(?:\.\w++)*+(?:\(\))?"
+    rf"|(?:[\w+-]++/)*+\w++(?:[.-]\w++)*?\.(?:{_SUFFIXES})(?![.-]*+\w)"
+    r"|[A-Za-z][^\W_]*+_\w++(?:\.\w++)*+(?:\(\))?"
     r"|[A-Za-z_]\w*+\(\)"
     r")(?![^\s)\]}\"'”’»,;:.!?…])"
 )
 """What is code wherever it stands: marked as such, a mail address, an option, a path, a file, a name, a call."""
-_FENCE_LINE: Final = re.compile(r"\s*+(?:```|~~~|[|: -]*-[|: -]*$)")
+_FENCE_LINE: Final = re.compile(r"\s*+(?:```|~~~|(?=[|: ]*+-)[|: -]*+$)")
 BULLET: Final = re.compile(r"^[-*+•]\s++")
 HARD_BREAK: Final = "  "
 """At the end of a line: the next one begins on a line of its own."""
