@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -171,9 +171,13 @@ class ExtractedDocument:
     """Whether it came from the cache, so that no site was asked."""
 
 
+NO_DOCUMENT: Final = "no_document"
+"""Kind of a picture, a program, a setting: it is left out without a word."""
+
+
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file of a corpus that could not be used."""
+    """A file of a corpus that could not be used; of kind `NO_DOCUMENT` where it never was to be one."""
 
     path: str
     kind: str

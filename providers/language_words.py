@@ -73,6 +73,13 @@ class LanguageWords:
     """Form of an answer → what is missing without it."""
     other_words: Mapping[str, str]
     """Form of an answer → words that its documents may use where the question has others."""
+    report: Mapping[str, str]
+    """What a report prints about itself."""
+    told: Mapping[str, str]
+    """Sentences that are made in English elsewhere and printed by reports."""
+    aspects: Mapping[str, str]
+    """Part of an answer → how a search asks for it."""
+    language_names: Mapping[str, str]
     guidance: GuidanceWords
 
 
@@ -97,6 +104,10 @@ def language_words(code: str) -> LanguageWords:
         headings=data["headings"],
         missing=data["missing"],
         other_words=data["other_words"],
+        report=data["report"],
+        told=data["told"],
+        aspects=data["aspects"],
+        language_names=data["language_names"],
         guidance=GuidanceWords(**data["guidance"]),
     )
 

@@ -9,10 +9,19 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from activities.reporting.citations import CLUSTER, CitationMark
 from activities.reporting.markdown_layout import ProseBlock, layout, plain_text
-from activities.reporting.quotations import BEFORE_WORDS, ENDS, Stretch, blank_marks, quoted_stretches, words_of
+from activities.reporting.quotations import (
+    BEFORE_WORDS,
+    ENDS,
+    OPENING_QUOTES,
+    Stretch,
+    blank_marks,
+    quoted_stretches,
+    words_of,
+)
 from activities.roles.evidence_markers import INLINE_QUOTE, MARKER
 from contracts.claims import Claim, ClaimKind, ClaimPart
 from contracts.identity import long_hash
@@ -150,13 +159,30 @@ def _within(
 ) -> Iterator[tuple[Stretch, bool]]:
     """The stretches of a block; those without marks only where `every` one is wanted."""
     if block.row:
-        yield Stretch(block.start, block.end, marks), True
+        yield from ((stretch, True) for stretch in _row_stretches(text, block, marks))
         return
     found = list(quoted_stretches(text, block, marks) if block.quoted else _sentences(text, block, marks))
     end = found[-1].end if found else block.start
     if block.quoted and text[end : block.end].strip(BEFORE_WORDS + ENDS):
         found.append(Stretch(end, block.end, [], quoted=True))
     yield from ((stretch, False) for stretch in found if stretch.marks or every)
+
+
+def _row_stretches(text: str, row: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:
+    """A row of a table as a whole; where its cells are quotations with marks of their own, each of these."""
+    masked = layout(text).masked
+    borders = [row.start - 1, *(place for place in range(row.start, row.end) if masked[place] == "|"
+               and masked[place - 1] != "\\"), row.end]  # fmt: skip
+    cells: list[Stretch] = []
+    for before, after in pairwise(borders):
+        own = [mark for mark in marks if before < mark.start < after]
+        start = before + 1 + len(text[before + 1 : after]) - len(text[before + 1 : after].lstrip())
+        if own:
+            cells.append(Stretch(start, own[-1].end, own))
+    if cells and all(text.startswith(OPENING_QUOTES, cell.start) for cell in cells):
+        yield from cells
+    else:
+        yield Stretch(row.start, row.end, marks)
 
 
 def _sentences(text: str, block: ProseBlock, marks: Sequence[CitationMark]) -> Iterator[Stretch]:

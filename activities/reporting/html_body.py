@@ -13,6 +13,7 @@ from activities.reporting.html_claims import MARK, LinkedClaim, keep_harmless, l
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER
 from activities.reporting.readable_passage import CELL_BORDER, without_marks
+from activities.reporting.report_words import ReportWords
 
 OPEN, CLOSE = "\ue100", "\ue101"
 PLACE = re.compile(f"\\[{OPEN}(\\d+){CLOSE}\\]")
@@ -112,26 +113,29 @@ def _show_lines(children: list[Token]) -> None:
         begins = child.type in ("hardbreak", "softbreak")
 
 
-def _citation(mark: CitationMark, anchor: str) -> str:
+def _citation(mark: CitationMark, anchor: str, say: ReportWords) -> str:
     """The links of one number: one for each passage of the source that the marker named."""
     links = []
     for index, identity in enumerate(mark.evidence_ids):
         label = (escape(mark.shown) or str(mark.number)) if index == 0 else LETTERS[index % len(LETTERS)]
-        many = f", passage {index + 1} of {len(mark.evidence_ids)}" if len(mark.evidence_ids) > 1 else ""
-        links.append(
-            f'<a role="doc-noteref" href="#{escape(identity)}" aria-label="Source {mark.number}{many}">{label}</a>'
+        many, number = len(mark.evidence_ids), str(mark.number)
+        told = (
+            say.say("passage_label", number=number, index=index + 1, all=many)
+            if many > 1
+            else say.say("source_label", number=number)
         )
+        links.append(f'<a role="doc-noteref" href="#{escape(identity)}" aria-label="{escape(told)}">{label}</a>')
     return f'<span class="cite" id="{anchor}">[{"".join(links)}]</span>'
 
 
 def render_body(
-    text: str, marks: Sequence[CitationMark], registry: Registry, claims: Sequence[LinkedClaim] = ()
+    text: str, marks: Sequence[CitationMark], registry: Registry, say: ReportWords, claims: Sequence[LinkedClaim] = ()
 ) -> Body:
     """The Markdown between title and sources as HTML. `marks` are the places of its numbers, `claims` those in it."""
     sections: list[ReportSection] = []
 
     def render(some: Sequence[LinkedClaim]) -> str:
-        safe, found = _safe_html(_with_places(text, marks, some), registry)
+        safe, found = _safe_html(_with_places(text, marks, some), registry, say)
         if not some:
             sections[:] = found
         return safe
@@ -143,13 +147,13 @@ def render_body(
         index = int(match.group(1))
         for identity in marks[index].evidence_ids:
             places.setdefault(identity, []).append(f"cite-{index + 1}")
-        return _citation(marks[index], f"cite-{index + 1}")
+        return _citation(marks[index], f"cite-{index + 1}", say)
 
-    linked, leading = link_sentences(PLACE.sub(cite, safe), kept)
+    linked, leading = link_sentences(PLACE.sub(cite, safe), kept, say)
     return Body(linked, sections, places, leading)
 
 
-def _safe_html(text: str, registry: Registry) -> tuple[str, list[ReportSection]]:
+def _safe_html(text: str, registry: Registry, say: ReportWords) -> tuple[str, list[ReportSection]]:
     environment: dict[str, object] = {}
     tokens = PARSER.parse(text, environment)
     sections = _prepare(tokens, registry)
@@ -163,5 +167,5 @@ def _safe_html(text: str, registry: Registry) -> tuple[str, list[ReportSection]]
         url_relative="deny",
         link_rel=LINK_REL,
     )
-    framed = safe.replace("<table>", '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>')
-    return framed.replace("</table>", "</table></div>"), sections
+    region = f'<div class="scroll" role="region" aria-label="{escape(say["table_label"])}" tabindex="0"><table>'
+    return safe.replace("<table>", region).replace("</table>", "</table></div>"), sections

@@ -9,7 +9,8 @@ from typing import Final
 
 from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.markdown_layout import PREFIX, clean_characters, plain_text
-from activities.reporting.verdict_words import METHOD_WORDS, VERDICT_SIGNS, VERDICT_WORDS
+from activities.reporting.report_words import ReportWords
+from activities.reporting.verdict_words import VERDICT_SIGNS
 from contracts.claims import CheckMethod
 
 OPEN, CLOSE = "\ue102", "\ue103"
@@ -95,7 +96,7 @@ def keep_harmless(
     return (render(kept) if kept else plain), kept
 
 
-def link_sentences(html: str, claims: Sequence[LinkedClaim]) -> tuple[str, set[int]]:
+def link_sentences(html: str, claims: Sequence[LinkedClaim], say: ReportWords) -> tuple[str, set[int]]:
     """Safe HTML in which the words of each claim lead to its check, and the numbers of those claims.
 
     Every run of words is a link of its own, so that a claim may cross any markup; links that are there stay. A sign at
@@ -114,7 +115,7 @@ def link_sentences(html: str, claims: Sequence[LinkedClaim]) -> tuple[str, set[i
         elif index:
             item = known.get(int(index))
             current = item if edge == "b" else None
-            waiting += _sign(item) if item is not None and edge == "e" else ""
+            waiting += _sign(item, say) if item is not None and edge == "e" else ""
         else:
             written.append(words if current is None or depth else _link(words, current))
         if waiting and not depth:
@@ -128,7 +129,7 @@ def _shortened(words: str) -> str:
 
 
 def _verdict(claim: PlacedClaim) -> str:
-    return claim.verdict if claim.verdict in VERDICT_WORDS else UNKNOWN
+    return claim.verdict if claim.verdict in VERDICT_SIGNS else UNKNOWN
 
 
 def _link(text: str, item: LinkedClaim) -> str:
@@ -140,45 +141,49 @@ def _link(text: str, item: LinkedClaim) -> str:
     return f"{before}{opening}{words}</a>{after}"
 
 
-def _sign(item: LinkedClaim) -> str:
+def _sign(item: LinkedClaim, say: ReportWords) -> str:
     verdict = _verdict(item.claim)
-    label = f"{VERDICT_WORDS[verdict]}, {METHOD_WORDS.get(item.claim.method, '')}"
+    label = f"{say[f'judged_{verdict}']}, {say.name('method', item.claim.method)}"
     return (
         f'<a class="sign v-{verdict}" id="said-{item.index}" href="#claim-{item.index}" aria-label="{escape(label)}">'
         f"{VERDICT_SIGNS[verdict]}</a>"
     )
 
 
-def filter_by_verdict(claims: Sequence[PlacedClaim], language: str) -> str:
+def filter_by_verdict(claims: Sequence[PlacedClaim], say: ReportWords, language: str) -> str:
     """Radio buttons for the verdicts that the report has; the style sheet does the rest."""
     if not claims:
         return ""
     counts = Counter(_verdict(claim) for claim in claims)
-    choices = [("all", f"All {len(claims):,}")]
-    choices += [(name, f"{VERDICT_SIGNS[name]} {words} {counts[name]:,}")
-                for name, words in VERDICT_WORDS.items() if counts[name]]  # fmt: skip
+    choices = [("all", f"{say['show_all']} {say.number(len(claims))}")]
+    choices += [
+        (name, f"{sign} {say[f'judged_{name}']} {say.number(counts[name])}")
+        for name, sign in VERDICT_SIGNS.items()
+        if counts[name]
+    ]
     buttons = "".join(
-        f'<label><input type="radio" name="verdict" id="show-{name}"{" checked" if name == "all" else ""}> {words}'
-        "</label>"
+        f'<label><input type="radio" name="verdict" id="show-{name}"{" checked" if name == "all" else ""}> '
+        f"{escape(words)}</label>"
         for name, words in choices
     )
-    return f'<fieldset class="verdicts"{language}><legend>Show statements</legend>{buttons}</fieldset>'
+    legend = escape(say["show_statements"])
+    return f'<fieldset class="verdicts"{language}><legend>{legend}</legend>{buttons}</fieldset>'
 
 
-def check_of_claim(index: int, claim: PlacedClaim, proofs: str, *, in_text: bool) -> str:
+def check_of_claim(index: int, claim: PlacedClaim, proofs: str, say: ReportWords, *, in_text: bool) -> str:
     """What is shown of one claim: verdict, method, words, reason, and `proofs`, the HTML of its further passages.
 
     The words of a claim that is a passage are left out: the passage is shown with it.
     """
     verdict = _verdict(claim)
-    method = METHOD_WORDS.get(claim.method, claim.method)
-    back = f'<a href="#said-{index}">↑ in the text</a>' if in_text else ""
+    method = say.name("method", claim.method)
+    back = f'<a href="#said-{index}">↑ {escape(say["in_text"])}</a>' if in_text else ""
     words = "" if claim.method == CheckMethod.VERBATIM else (
         f'<p class="statement">{escape(_shortened(clean_characters(plain_text(claim.text))))}</p>'
     )  # fmt: skip
     return (
         f'<div class="check v-{verdict}" id="claim-{index}">'
-        f'<p class="verdict"><strong>{VERDICT_SIGNS[verdict]} {VERDICT_WORDS[verdict]}</strong>'
+        f'<p class="verdict"><strong>{VERDICT_SIGNS[verdict]} {escape(say[f"judged_{verdict}"])}</strong>'
         f' · {escape(method)} <span class="back">{back}</span></p>{words}'
-        f'<p class="reason">{escape(clean_characters(claim.reason))}</p>{proofs}</div>'
+        f'<p class="reason">{escape(clean_characters(say.told(claim.reason)))}</p>{proofs}</div>'
     )

@@ -9,7 +9,6 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from activities.reporting.fixed_sentences import NOT_BORNE_OUT, NOT_VERIFIED, OUTCOMES, count_noun, day
 from activities.reporting.html_body import LINK_REL, Body, ReportSection, render_body
 from activities.reporting.html_claims import check_of_claim, filter_by_verdict, place_claims
 from activities.reporting.markdown_layout import clean_characters, plain_text
@@ -22,7 +21,6 @@ from activities.reporting.verification import describe_checking, verification_fa
 from contracts.sources import Source
 from contracts.vocabulary import Outcome
 
-LOOSE = "Statements without a passage"
 LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")
 
 
@@ -47,7 +45,8 @@ def _language(matter: ReportInputs) -> str:
 
 def _chrome(matter: ReportInputs) -> str:
     """The language of our own words, where it is not the report's."""
-    return "" if _language(matter).split("-")[0] == "en" else ' lang="en"'
+    code = matter.words.code
+    return "" if _language(matter).split("-")[0] == code else f' lang="{code}"'
 
 
 def _address(matter: ReportInputs, url: str) -> str:
@@ -58,38 +57,43 @@ def _address(matter: ReportInputs, url: str) -> str:
 
 def _kicker(matter: ReportInputs) -> str:
     short = "" if matter.ending.outcome is Outcome.COMPLETED else " short"
-    return f'Research report · <span class="outcome{short}">{OUTCOMES[matter.ending.outcome]}</span>'
+    return f'{_text(matter.words["kicker"])} · <span class="outcome{short}">{_text(matter.outcome())}</span>'
 
 
 def _facts(matter: ReportInputs) -> str:
-    corpus = matter.resolved.corpus
+    corpus, say = matter.resolved.corpus, matter.words
     passages = sum(len(item.passages) for item in matter.cited)
     parts = [
-        f"{count_noun(len(matter.cited), 'source')} cited" if matter.cited else "Cites nothing",
-        count_noun(passages, "passage") if passages else "",
-        f"{count_noun(corpus.files, 'file')} in the corpus {corpus.title or corpus.name}" if corpus else "",
-        matter.resolved.egress,
+        say.say("facts_cited", sources=say.count("source", len(matter.cited)))
+        if matter.cited
+        else say["facts_nothing"],
+        say.count("passage", passages) if passages else "",
+        say.say("facts_corpus", files=say.count("file", corpus.files), name=corpus.title or corpus.name)
+        if corpus
+        else "",
+        say.told(matter.resolved.egress),
     ]
-    date = f'<span class="date">{_text(day(matter.ending.ended_at))}</span>'
+    date = f'<span class="date">{_text(say.day(matter.ending.ended_at))}</span>'
     return " · ".join([*(_text(part) for part in parts if part), date])
 
 
 def _notice(matter: ReportInputs) -> str:
-    ending, checked = matter.ending, matter.state.verification.summary
-    marked = NOT_BORNE_OUT if checked.strict and checked.warning else ""
+    ending, checked, say = matter.ending, matter.state.verification.summary, matter.words
+    marked = _text(say["not_borne_out"]) if checked.strict and checked.warning else ""
     if ending.outcome is not Outcome.COMPLETED:
-        words = f"<strong>{OUTCOMES[ending.outcome]}:</strong> {matter.why()}. {marked}".rstrip()
+        words = f"<strong>{_text(matter.outcome())}:</strong> {_text(matter.why())}. {marked}".rstrip()
     elif marked:
-        words = f"<strong>{NOT_VERIFIED}:</strong> {marked}"
+        words = f"<strong>{_text(say['not_verified'])}:</strong> {marked}"
     else:
         return ""
-    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">Method and limits</a></p>'
+    return f'<p class="notice" role="note"{_chrome(matter)}>{words} <a href="#method">{_text(say["method"])}</a></p>'
 
 
 def _contents(matter: ReportInputs, sections: list[ReportSection], *, loose: bool) -> str:
-    own = [ReportSection("sources", "Sources")] if matter.cited or matter.also_read else []
-    own += [ReportSection("statements", LOOSE)] if loose else []
-    listed = [*sections, *own, ReportSection("method", "Method and limits")]
+    say = matter.words
+    own = [ReportSection("sources", say["sources"])] if matter.cited or matter.also_read else []
+    own += [ReportSection("statements", say["loose"])] if loose else []
+    listed = [*sections, *own, ReportSection("method", say["method"])]
     return "".join(f'<li><a href="#{part.anchor}">{_text(part.title)}</a></li>' for part in listed)
 
 
@@ -104,34 +108,39 @@ def _quote(passage: QuotedPassage) -> str:
 
 def _where(matter: ReportInputs, source: Source, passage: QuotedPassage) -> str:
     heading, page = passage.evidence.heading, passage.evidence.page
-    section = f"§ {matter.show(heading)}" if heading else ""
-    return " · ".join(filter(None, (section, pages_of(source, [page]))))
+    same = heading.casefold() == source.title.casefold()
+    section = f"§ {matter.show(heading)}" if heading and not same else ""
+    return " · ".join(filter(None, (section, pages_of(source, [page], matter.words))))
 
 
 def _passage(
     matter: ReportInputs, item: CitedSource, passage: QuotedPassage, places: list[str], checks: list[str]
 ) -> str:
-    evidence = passage.evidence
+    evidence, say = passage.evidence, matter.words
     where = _where(matter, item.source, passage)
-    back = " ".join(f'<a href="#{place}" aria-label="Citation {index} of this passage">↑ {index}</a>'
-                    for index, place in enumerate(places, start=1))  # fmt: skip
-    cited = f'<p class="back">Cited at {back}</p>' if back else ""
+    read = say.say("read_on", day=say.day(item.source.retrieved_at))
+    back = " ".join(
+        f'<a href="#{place}" aria-label="{_text(say.say("cited_at_label", number=index))}">↑ {index}</a>'
+        for index, place in enumerate(places, start=1)
+    )
+    cited = f'<p class="back">{_text(say["cited_at"])} {back}</p>' if back else ""
     return (
         f'<div class="passage" id="{escape(evidence.id)}" role="doc-endnote">'
         f'<p class="from"><a href="#source-{item.number}">[{_text(item.label.shown)}] '
-        f"{_text(matter.show(item.source.title))}</a> · read {_text(day(item.source.retrieved_at))}</p>"
+        f"{_text(matter.show(item.source.title))}</a> · {_text(read)}</p>"
         + (f'<p class="where">{_text(where)}</p>' if where else "")
         + f"{_quote(passage)}{''.join(checks)}{cited}"
-        f'<a class="close" href="#reading">Close</a></div>'
+        f'<a class="close" href="#reading">{_text(say["close"])}</a></div>'
     )
 
 
 def _about(matter: ReportInputs, source: Source) -> str:
+    say = matter.words
     parts = [
         _text(matter.show(", ".join(source.authors) or source.publisher or "")),
-        _text(f"published {day(source.published_at)}") if source.published_at else "",
-        _text(matter.show(quality_words(source.quality, source.quality_reason))),
-        f"read {_text(day(source.retrieved_at))}",
+        _text(say.say("published_on", day=say.day(source.published_at))) if source.published_at else "",
+        _text(matter.show(quality_words(source.quality, source.quality_reason, say))),
+        _text(say.say("read_on", day=say.day(source.retrieved_at))),
         _address(matter, source.url),
     ]
     return " · ".join(part for part in parts if part)
@@ -145,7 +154,7 @@ def _cited_source(matter: ReportInputs, item: CitedSource, body: Body, checks: M
     )
     return (
         f'<li id="source-{item.number}"><span class="number">[{_text(item.label.shown)}]</span>'
-        f"<h3>{_text(matter.show(item.source.title)) or 'Untitled'}</h3>"
+        f"<h3>{_text(matter.show(item.source.title)) or _text(matter.words['untitled'])}</h3>"
         f'<p class="about">{_about(matter, item.source)}</p>{passages}</li>'
     )
 
@@ -155,16 +164,16 @@ def _sources(matter: ReportInputs, text: ReportText, body: Body, checks: Mapping
         return ""
     listed = "".join(_cited_source(matter, item, body, checks) for item in matter.cited)
     also = "".join(
-        f"<li>{_text(matter.show(source.title)) or 'Untitled'} · {_about(matter, source)}</li>"
+        f"<li>{_text(matter.show(source.title)) or _text(matter.words['untitled'])} · {_about(matter, source)}</li>"
         for source in matter.also_read
     )
+    summary = matter.words.say("also_read", count=len(matter.also_read))
     return (
-        f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>Sources</h2>'
-        f'<p class="lead">{_text(describe_checking(text.claims, matter.resolved.verify))}</p>'
+        f'<section class="apparatus" id="sources"{_chrome(matter)}><h2>{_text(matter.words["sources"])}</h2>'
+        f'<p class="lead">{_text(describe_checking(text.claims, matter.resolved.verify, matter.words))}</p>'
         + (f'<ol class="sources">{listed}</ol>' if listed else "")
         + (
-            f'<details class="more"><summary>Also read, not cited ({len(matter.also_read)})</summary>'
-            f'<ul class="plain">{also}</ul></details>'
+            f'<details class="more"><summary>{_text(summary)}</summary><ul class="plain">{also}</ul></details>'
             if also
             else ""
         )
@@ -176,8 +185,10 @@ def _proof(matter: ReportInputs, identity: str) -> str:
     """A further passage of a statement: the quote in its context, its source, when that was read."""
     passage = matter.passages[identity]
     source = matter.state.sources[passage.evidence.source_id]
-    title = _text(matter.show(source.title)) or "Untitled"
-    where = " · ".join(filter(None, (_where(matter, source, passage), f"read {day(source.retrieved_at)}")))
+    say = matter.words
+    title = _text(matter.show(source.title)) or _text(say["untitled"])
+    read = say.say("read_on", day=say.day(source.retrieved_at))
+    where = " · ".join(filter(None, (_where(matter, source, passage), read)))
     return f'<div class="proof"><p class="origin">{title}</p><p>{_text(where)}</p>{_quote(passage)}</div>'
 
 
@@ -192,7 +203,7 @@ def _checks(matter: ReportInputs, text: ReportText, places: Collection[int]) -> 
     for index, claim in enumerate(text.claims, start=1):
         first = next((identity for identity in claim.evidence_ids if identity in shown), "")
         others = "".join(_proof(matter, identity) for identity in claim.evidence_ids if identity != first)
-        made = check_of_claim(index, claim, others, in_text=not first and index in places)
+        made = check_of_claim(index, claim, others, matter.words, in_text=not first and index in places)
         checks.setdefault(first, []).append(made)
     return checks
 
@@ -201,9 +212,10 @@ def _loose_statements(matter: ReportInputs, checks: list[str]) -> str:
     """The statements that lead to no passage of the list of sources."""
     if not checks:
         return ""
-    listed = "".join(f'<li class="passage">{check}<a class="close" href="#reading">Close</a></li>' for check in checks)
+    close = f'<a class="close" href="#reading">{_text(matter.words["close"])}</a>'
+    listed = "".join(f'<li class="passage">{check}{close}</li>' for check in checks)
     return (
-        f'<section class="apparatus" id="statements"{_chrome(matter)}><h2>{LOOSE}</h2>'
+        f'<section class="apparatus" id="statements"{_chrome(matter)}><h2>{_text(matter.words["loose"])}</h2>'
         f'<ol class="loose">{listed}</ol></section>'
     )
 
@@ -212,13 +224,13 @@ def _fact(matter: ReportInputs, fact: Fact) -> str:
     value = _text(matter.show(fact.value))
     command = f" <code>{_text(fact.command)}</code>" if fact.command else ""
     items = "".join(f"<li>{_text(matter.show(item))}</li>" for item in fact.items)
-    return f"<dt>{fact.label}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
+    return f"<dt>{_text(fact.label)}</dt><dd>{value}{command}{f'<ul>{items}</ul>' if items else ''}</dd>"
 
 
 def _method(matter: ReportInputs, text: ReportText) -> str:
     facts = "".join(_fact(matter, fact) for fact in [*verification_facts(text.claims, matter), *method_facts(matter)])
     return (
-        f'<section class="apparatus" id="method"{_chrome(matter)}><h2>Method and limits</h2>'
+        f'<section class="apparatus" id="method"{_chrome(matter)}><h2>{_text(matter.words["method"])}</h2>'
         f'<dl class="method">{facts}</dl></section>'
     )
 
@@ -227,7 +239,7 @@ def compose_html(matter: ReportInputs, text: ReportText) -> str:
     """The whole page."""
     template, style, style_hash = _package_files()
     claims = place_claims(text.claims, text.body, text.body_start)
-    body = render_body(text.body, text.body_marks, matter.registry, claims)
+    body = render_body(text.body, text.body_marks, matter.registry, matter.words, claims)
     checks = _checks(matter, text, body.claims)
     title = plain_text(text.title)
     return template.substitute(
@@ -236,12 +248,14 @@ def compose_html(matter: ReportInputs, text: ReportText) -> str:
         style=style,
         page_title=_text(title),
         contents=_contents(matter, body.sections, loose="" in checks),
+        contents_word=_text(matter.words["contents"]),
+        skip=_text(matter.words["skip"]),
         kicker=_kicker(matter),
         title=_text(title),
         facts=_facts(matter),
         notice=_notice(matter),
         body=body.html,
-        verdicts=filter_by_verdict(text.claims, _chrome(matter)),
+        verdicts=filter_by_verdict(text.claims, matter.words, _chrome(matter)),
         sources=_sources(matter, text, body, checks),
         statements=_loose_statements(matter, checks.get("", [])),
         method=_method(matter, text),

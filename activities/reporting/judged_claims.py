@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from activities.reporting.citations import CitationMark
 from activities.reporting.claim_finder import find_claims
-from activities.reporting.links import Registry
-from activities.reporting.markdown_layout import plain_text
-from activities.reporting.quotations import forms, print_words
+from activities.reporting.links import Registry, strip_addresses
+from activities.reporting.markdown_layout import clean_characters, plain_text
+from activities.reporting.quotations import QUOTE_SIGNS, bare_words, forms, print_words, without_quotation_marks
 from contracts.claims import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.rules_checker import check
@@ -85,8 +85,12 @@ def judge(
 
 def word_for_word(piece: str, quotes: Iterable[str], registry: Registry) -> bool:
     """Whether a piece of Markdown, its own numbers left out, is exactly one of the quotes. White space is as blanks."""
-    said = forms(piece)
-    return any(print_words(quote, registry) in said for quote in quotes)
+    said, bare = forms(piece), bare_words(without_quotation_marks(QUOTE_SIGNS.sub("", piece).strip()))
+    return any(
+        print_words(quote, registry) in said
+        or (bare and bare_words(strip_addresses(clean_characters(quote), registry, [])) == bare)
+        for quote in quotes
+    )
 
 
 def judge_claims(

@@ -13,14 +13,14 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from activities.reporting.markdown_layout import HOST_DOT, MARKDOWN_SIGN, MASK, layout
+from activities.reporting.markdown_layout import FILE, HOST_DOT, MAIL, MARKDOWN_SIGN, MASK, layout
 from contracts.identity import canonical_url
 from contracts.names import CORPUS_SCHEME
 
 REMOVED = "(link removed)"
 ADDRESS = re.compile(
     r"(?:(?:https?|ftp|wss?):(?=[/\\]*+[\w\[])|(?<![^\W_])(?:www\.|mailto:)|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=\[[\da-f:.]{2,45}+\]|[\w-]++\.\w)"
-    r"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++)",
+    rf"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>{MAIL.pattern})",
     re.IGNORECASE,
 )
 """What a renderer or a browser may take for the beginning of an address, and mail addresses as a whole."""
@@ -52,12 +52,15 @@ class Registry:
     sources: Mapping[str, str]
     """Each address as it is registered, by the form that addresses are compared in."""
     question: Mapping[str, str] = field(default_factory=dict)
+    mail: frozenset[str] = frozenset()
+    """Mail addresses that stand in quotes: they are words of the source, and never a link."""
 
     @classmethod
-    def of(cls, urls: Iterable[str], question: str = "") -> "Registry":
-        """The registry of a run."""
+    def of(cls, urls: Iterable[str], question: str = "", quotes: Iterable[str] = ()) -> "Registry":
+        """The registry of a run; `quotes` are the words of its evidence."""
         known = {_identity(url): url for url in urls}
-        return cls(known, {_identity(found): found for found in addresses(question)})
+        mail = frozenset(found for quote in quotes if "@" in quote for found in addresses(quote) if is_mail(found))
+        return cls(known, {_identity(found): found for found in addresses(question)}, mail)
 
     def registered(self, url: str) -> str | None:
         """A source's own address for any spelling of it, if it can be opened in a browser."""
@@ -72,11 +75,18 @@ class Registry:
         """How a text may name this address; one of a corpus may stop at a blank, as paths can hold blanks."""
         if url.startswith(CORPUS_SCHEME):
             return url if any(known.startswith(url) for known in (*self.sources, *self.question)) else None
+        if url in self.mail:
+            return url
         return self.sources.get(_identity(url)) or self.question.get(_identity(url))
 
     def names(self, url: str) -> bool:
         """Whether a text may name this address in this spelling."""
         return self.named(url) == url
+
+
+def is_mail(address: str) -> bool:
+    """Whether an address is one of mail, without a scheme."""
+    return MAIL.fullmatch(address) is not None
 
 
 def _identity(url: str) -> str:
@@ -187,10 +197,17 @@ def _strip_from_markdown(text: str, registry: Registry, foreign: list[str]) -> s
     """The same as `strip_addresses` for what a reader sees of a Markdown text."""
     shown, starts = readable(text)
     masked = layout(text).masked
-    return _replace(text, [
+    edits = [
         (start, end, new if masked[start] == MASK or new == REMOVED else MARKDOWN_SIGN.sub(r"\\\g<0>", new))
         for start, end, new in _address_edits(shown, starts, registry, foreign)
-    ])  # fmt: skip
+    ]
+    # Many renderers make a link of a mail address; of one that is code none does.
+    edits += [
+        (starts[start], starts[end], f"`{shown[start:end]}`")
+        for start, end in _find_addresses(shown)
+        if shown[start:end] in registry.mail and masked[starts[start]] != MASK
+    ]
+    return _replace(text, edits)
 
 
 def _with_plain_hosts(text: str) -> str:
@@ -199,7 +216,11 @@ def _with_plain_hosts(text: str) -> str:
     masked, edits, last = layout(text).masked, [], 0
     for start, end in [*_find_addresses(shown), (len(shown), len(shown))]:
         places = (starts[dot.start()] for dot in HOST_DOT.finditer(shown, last, start))
-        edits += [(place, place + 1, "\\.") for place in places if masked[place] == "."]
+        files = [(starts[file.start()], starts[file.end()]) for file in FILE.finditer(shown, last, start)]
+        files = [(first, end) for first, end in files if MASK not in masked[first:end] and "\\" not in text[first:end]]
+        edits += [(first, end, f"`{text[first:end]}`") for first, end in files]
+        covered = {place for first, end in files for place in range(first, end)}
+        edits += [(place, place + 1, "\\.") for place in places if masked[place] == "." and place not in covered]
         last = end
     return _replace(text, edits)
 
@@ -248,6 +269,9 @@ class _Links:
         if found is None:
             self._edits.append((place, place + 1, "\\<"))
             return place + 1
+        if found[1] in self._registry.mail:
+            self._edits.append((place, found.end(), f"`{found[1]}`"))
+            return found.end()
         own = self._registry.registered(found[1])
         if own is None:
             self._foreign.append(found[1])

@@ -157,6 +157,12 @@ HOST_DOT = re.compile(rf"(?<=[^\W_])\.(?={TOP_DOMAIN}(?![\w-]))", re.IGNORECASE)
 """The dot of `example.com` in prose, which some renderers make a link of."""
 
 
+MAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++")
+FILE = re.compile(r"(?<![\w./:@+-])(?:[\w+-]++/)*+\w++(?:-\w++)*+\.(?:py|sh|md|rs|pl|so|cc|ps)(?![./@-]*+\w)")
+"""Names of files whose endings are top-level domains, too."""
+MAIL_OR_FILE = re.compile(f"{MAIL.pattern}|{FILE.pattern}")
+
+
 def clean_characters(text: str) -> str:
     """The text with line feeds alone as line ends and without invisible, bidirectional and private characters."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
@@ -169,8 +175,19 @@ def one_line(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """One line of foreign text, so that Markdown shows it as it is."""
-    return HOST_DOT.sub(r"\\.", MARKDOWN_SIGN.sub(r"\\\g<0>", one_line(text)))
+    """One line of foreign text, so that Markdown shows it as it is; mail addresses and names of files are code.
+
+    Some renderers make links of both.
+    """
+    pieces, last, line = [], 0, one_line(text)
+    for found in MAIL_OR_FILE.finditer(line):
+        pieces += [_escape_plain(line[last : found.start()]), code_span(found[0])]
+        last = found.end()
+    return "".join([*pieces, _escape_plain(line[last:])])
+
+
+def _escape_plain(text: str) -> str:
+    return HOST_DOT.sub(r"\\.", MARKDOWN_SIGN.sub(r"\\\g<0>", text))
 
 
 def code_span(text: str) -> str:

@@ -4,20 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from activities.reporting.citations import CitationMark
-from activities.reporting.fixed_sentences import (
-    NO_DRAFT,
-    NO_DRAFT_FOUND,
-    NO_DRAFT_WHY,
-    NOT_BORNE_OUT,
-    NOT_VERIFIED,
-    OUTCOMES,
-    count_noun,
-    day,
-)
 from activities.reporting.judged_claims import CitedWords, PlacedClaim, judge_claims
 from activities.reporting.markdown_layout import code_span
 from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
+from activities.reporting.report_words import ReportWords
 from activities.reporting.verification import describe_checking, verification_facts
 from contracts.sources import Source
 from contracts.vocabulary import Outcome, Quality
@@ -48,25 +39,25 @@ class ReportText:
 
 
 def headings_of(item: CitedSource) -> list[str]:
-    """The headings under which the cited passages of a source stand, in order."""
-    return list(dict.fromkeys(passage.evidence.heading for passage in item.passages if passage.evidence.heading))
+    """The headings under which the cited passages of a source stand, in order; its own title is none."""
+    found = dict.fromkeys(passage.evidence.heading for passage in item.passages)
+    return [heading for heading in found if heading and heading.casefold() != item.source.title.casefold()]
 
 
-def pages_of(source: Source, pages: Iterable[int | None]) -> str:
+def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> str:
     """The pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty where there are none."""
     numbers = sorted({page for page in pages if page is not None})
     if not numbers:
         return ""
-    slides = source.raw is not None and source.raw.media_type.endswith("presentation")
-    name = ("slide", "slides") if slides else ("p.", "pp.")
+    kind = "slide" if source.raw is not None and source.raw.media_type.endswith("presentation") else "page"
     shown = ", ".join(map(str, numbers[:PAGES_SHOWN])) + (", …" if len(numbers) > PAGES_SHOWN else "")
-    return f"{name[len(numbers) > 1]} {shown}"
+    return f"{say[kind + ('_many' if len(numbers) > 1 else '_one')]} {shown}"
 
 
-def quality_words(quality: Quality, reason: str) -> str:
+def quality_words(quality: Quality, reason: str, say: ReportWords) -> str:
     """A source's quality with the reason for it."""
-    known = "quality not assessed" if quality is Quality.UNKNOWN else f"quality {quality.value}"
-    return f"{known} ({reason})" if reason else known
+    known = say[f"quality_{quality.value}"]
+    return f"{known} ({say.told(reason)})" if reason else known
 
 
 def _address(matter: ReportInputs, url: str) -> str:
@@ -75,15 +66,15 @@ def _address(matter: ReportInputs, url: str) -> str:
 
 
 def _source_line(matter: ReportInputs, item: CitedSource) -> str:
-    source = item.source
+    source, say = item.source, matter.words
     headings = [matter.escape(heading) for heading in headings_of(item)]
     more = len(headings) - HEADINGS_SHOWN
-    section = "; ".join(headings[:HEADINGS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    quality = matter.escape(quality_words(source.quality, source.quality_reason))
-    name = matter.escape(source.title) or "Untitled"
-    pages = pages_of(source, (passage.evidence.page for passage in item.passages))
+    section = "; ".join([*headings[:HEADINGS_SHOWN], *([say.say("and_more", count=more)] if more > 0 else [])])
+    quality = matter.escape(quality_words(source.quality, source.quality_reason, say))
+    name = matter.escape(source.title) or say["untitled"]
+    pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     place = (f" § {section}" if section else "") + (f" · {pages}" if pages else "")
-    read = f"read {day(source.retrieved_at)}"
+    read = say.say("read_on", day=say.day(source.retrieved_at))
     label = "" if item.label.markdown.endswith(")") else f"{item.label.markdown} "
     return f"- {label}{name}{place} · {quality} · {read} · {_address(matter, source.url)}"
 
@@ -96,23 +87,22 @@ def _fact_lines(matter: ReportInputs, fact: Fact) -> list[str]:
 
 def notice(matter: ReportInputs) -> str:
     """The remark that a report which is not complete carries under its title; empty for a complete one."""
-    ending, checked = matter.ending, matter.state.verification.summary
-    marked = f" {NOT_BORNE_OUT}" if checked.strict and checked.warning else ""
+    ending, checked, say = matter.ending, matter.state.verification.summary, matter.words
+    see = say.say("see_method", method=say["method"])
+    marked = f" {say['not_borne_out']}" if checked.strict and checked.warning else ""
     if ending.outcome is not Outcome.COMPLETED:
-        return f"> **{OUTCOMES[ending.outcome]}:** {matter.why()}.{marked} See “Method and limits”."
-    return f"> **{NOT_VERIFIED}:**{marked} See “Method and limits”." if marked else ""
+        return f"> **{matter.outcome()}:** {matter.why()}.{marked} {see}"
+    return f"> **{say['not_verified']}:**{marked} {see}" if marked else ""
 
 
 def without_draft(matter: ReportInputs) -> str:
     """What stands in the place of the text if none was written."""
-    reason = matter.why()
-    lines = [NO_DRAFT, NO_DRAFT_WHY.format(reason=reason)]
+    say = matter.words
+    lines = [say["no_draft"], say.say("no_draft_why", reason=matter.why())]
     if matter.passages:
         read = len({passage.evidence.source_id for passage in matter.passages.values()})
-        found = NO_DRAFT_FOUND.format(
-            sources=count_noun(read, "source"), passages=count_noun(len(matter.passages), "passage")
-        )
-        lines.append(found)
+        kept = say.count("passage", len(matter.passages))
+        lines.append(say.say("no_draft_found", sources=say.count("source", read), passages=kept))
     return " ".join(lines) + "\n"
 
 
@@ -155,8 +145,9 @@ def compose_markdown(matter: ReportInputs) -> ReportText:
     sources = "\n".join(_source_line(matter, item) for item in matter.cited)
     all_facts = [*verification_facts(claims, matter), *method_facts(matter)]
     facts = "\n".join(line for fact in all_facts for line in _fact_lines(matter, fact))
-    tail = (f"\n## Sources\n\n{sources}\n" if sources else "") + (
-        f"\n## Method and limits\n\n{describe_checking(claims, resolved.verify)}\n\n{facts}\n"
+    say = matter.words
+    tail = (f"\n## {say['sources']}\n\n{sources}\n" if sources else "") + (
+        f"\n## {say['method']}\n\n{describe_checking(claims, resolved.verify, say)}\n\n{facts}\n"
     )
     return ReportText(
         markdown=top + body + tail,

@@ -3,29 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.reporting.fixed_sentences import COMPLETENESS, ENGINES, OUTCOMES, count_noun, moment
 from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.report_words import ReportWords
 from contracts.evidence import Finding
 from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
 from contracts.usage import Usage
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, SourceStatus
+from contracts.vocabulary import AgentRole, EngineKind, NodeStatus, SourceStatus
 
 FILES_LISTED = 10
 CONTRADICTIONS_LISTED = 20
-GAP_WORDS = {
-    GapStatus.OPEN: "open",
-    GapStatus.ADDRESSED: "closed by later evidence",
-    GapStatus.UNADDRESSABLE: "could not be closed",
-    GapStatus.SUPERSEDED: "replaced by another",
-}
-SUB_QUERY_WORDS = {
-    NodeStatus.PENDING: "not searched",
-    NodeStatus.EXECUTING: "interrupted",
-    NodeStatus.COMPLETED: "searched",
-    NodeStatus.FAILED: "failed",
-    NodeStatus.SKIPPED: "skipped",
-}
 
 
 @dataclass(frozen=True)
@@ -40,133 +27,145 @@ class Fact:
 
 
 def _outcome(matter: ReportInputs) -> Fact:
-    ending = matter.ending
-    words = f"{OUTCOMES[ending.outcome]}: {matter.why()}; {COMPLETENESS[ending.completeness]}."
-    return Fact("Outcome", words)
+    complete = matter.words[f"complete_{matter.ending.completeness.value}"]
+    said = dict.fromkeys([matter.why(), complete])
+    return Fact(matter.words["fact_outcome"], f"{matter.outcome()}: {'; '.join(said)}.")
 
 
 def _engine(matter: ReportInputs) -> Fact:
-    by_role = matter.state.engine_by_role
-    roles: dict[str, list[str]] = {}
-    for role, kind in sorted(by_role.items()):
-        roles.setdefault(kind, []).append(role)
-    kinds = sorted(roles) or [matter.resolved.engine.value]
-    items = [f"{kind}: {ENGINES[EngineKind(kind)]}"
-             + (f" ({', '.join(roles[kind])})" if kind in roles else "") for kind in kinds]  # fmt: skip
-    models = f"Models: {', '.join(matter.state.models_used)}." if matter.state.models_used else ""
+    say, roles = matter.words, dict[str, list[str]]()
+    for role, kind in sorted(matter.state.engine_by_role.items()):
+        roles.setdefault(kind, []).append(say.name("role", role))
+    items = [
+        f"{say[f'engine_kind_{kind}']}: {say[f'engine_{kind}']}"
+        + (f" ({', '.join(roles[kind])})" if kind in roles else "")
+        for kind in sorted(roles) or [matter.resolved.engine.value]
+    ]
+    models = say.say("models", names=", ".join(matter.state.models_used)) if matter.state.models_used else ""
     if len(items) == 1:
-        return Fact("Engine", f"{items[0]}. {models}".strip())
-    return Fact("Engine", f"Different engines did different roles. {models}".strip(), items)
+        return Fact(say["fact_engine"], f"{items[0]}. {models}".strip())
+    return Fact(say["fact_engine"], f"{say['engines_differ']} {models}".strip(), items)
 
 
 def _asked_form(matter: ReportInputs) -> list[Fact]:
     """What was asked of the report beyond the question, and what became of it."""
-    asked = matter.resolved
+    asked, say = matter.resolved, matter.words
     wishes = {
-        "language": asked.report_language,
-        "sections": "; ".join(asked.sections),
-        "readers": asked.audience,
-        "region": asked.region,
+        "wish_language": asked.report_language,
+        "wish_sections": "; ".join(asked.sections),
+        "wish_readers": asked.audience,
+        "wish_region": asked.region,
     }
-    told = [f"{name}: {wish}" for name, wish in wishes.items() if wish]
+    told = [f"{say[name]}: {wish}" for name, wish in wishes.items() if wish]
     if not told:
         return []
     by_model = matter.state.engine_by_role.get(AgentRole.SYNTHESIZER) == EngineKind.MODEL
-    applied = "The model that wrote the report was told." if by_model else (
-        "Not applied: this report was written without a model, and quotes its sources as they are."
-    )  # fmt: skip
-    return [Fact("Asked for", applied, told)]
+    return [Fact(say["fact_asked"], say["wishes_told" if by_model else "wishes_not_told"], told)]
 
 
 def _guidance(matter: ReportInputs) -> list[Fact]:
     """What was asked for while the run went on, and what was done with it."""
-    told = [f"{said.origin}: “{said.text}” – {said.answer}" for said in matter.state.guidance if said.answer]
-    return [Fact("Guidance", "Given while the run went on.", told)] if told else []
+    say = matter.words
+    told = [
+        f"{say.name('origin', said.origin)}: “{said.text}” – {say.told(said.answer)}"
+        for said in matter.state.guidance
+        if said.answer
+    ]
+    return [Fact(say["fact_guidance"], say["guidance_words"], told)] if told else []
 
 
 def _follow_up(matter: ReportInputs) -> list[Fact]:
     """What of an earlier run was used."""
-    followed = matter.resolved.follow_up
+    followed, say = matter.resolved.follow_up, matter.words
     if followed is None:
         return []
     again = [source for source in matter.state.readable_sources() if source.provider == EARLIER]
-    value = (
-        f"The run {followed.research_id} (“{followed.query}”): {count_noun(followed.sources, 'source')} of it could be "
-        f"used and were offered first; {len(again):,} were read again."
-    )
-    return [Fact("Follows", value)]
+    sources = say.count("source", followed.sources)
+    value = say.say("follows_words", id=followed.research_id, query=followed.query, sources=sources, again=len(again))
+    return [Fact(say["fact_follows"], value)]
 
 
 def _corpus(matter: ReportInputs) -> list[Fact]:
-    corpus = matter.resolved.corpus
+    corpus, say = matter.resolved.corpus, matter.words
     facts = []
     if corpus:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
-        value = (
-            f"{named}, {count_noun(corpus.files, 'file')}, indexed {moment(corpus.indexed_at)}, digest {corpus.digest}."
-        )
-        facts.append(Fact("Corpus", value))
+        files, when = say.count("file", corpus.files), say.moment(corpus.indexed_at)
+        value = say.say("corpus_words", name=named, files=files, when=when, digest=corpus.digest)
+        facts.append(Fact(say["fact_corpus"], value))
     if matter.skipped:
-        listed = [f"{file.path}: {file.reason or file.kind}" for file in matter.skipped[:FILES_LISTED]]
-        more = len(matter.skipped) - len(listed)
-        value = f"{count_noun(len(matter.skipped), 'file')} of the corpus could not be used."
-        facts.append(Fact("Skipped files", value, [*listed, f"and {more:,} more"] if more else listed))
+        listed = [f"{file.path}: {say.told(file.reason or file.kind)}" for file in matter.skipped]
+        value = say.say("skipped_words", files=say.count("file", len(matter.skipped)))
+        facts.append(Fact(say["fact_skipped"], value, _first(listed, say)))
     return facts
 
 
+def _first(listed: list[str], say: ReportWords) -> list[str]:
+    """The first of many lines, and how many there are besides."""
+    more = len(listed) - FILES_LISTED
+    return [*listed[:FILES_LISTED], *([say.say("and_more", count=more)] if more > 0 else [])]
+
+
 def _searching(matter: ReportInputs) -> list[Fact]:
-    state = matter.state
+    state, say = matter.state, matter.words
     queries = []
     for query in state.plan.sub_queries:
         why = query.error or query.status_reason
-        status = SUB_QUERY_WORDS[query.status] + (f" ({why})" if why else "")
-        found = f", {count_noun(query.result_count, 'result')}" if query.status is NodeStatus.COMPLETED else ""
-        gap = ", asked to close a gap" if query.gap_id else ""
+        status = say[f"query_{query.status.value}"] + (f" ({say.told(why)})" if why else "")
+        found = f", {say.count('result', query.result_count)}" if query.status is NodeStatus.COMPLETED else ""
+        gap = f", {say['for_a_gap']}" if query.gap_id else ""
         queries.append(f"{query.text} – {status}{found}{gap}")
     read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
     searched = state.documents_searched
-    value = (
-        f"{count_noun(state.iteration, 'iteration')}, {count_noun(len(queries), 'sub-query', 'sub-queries')}, "
-        + (f"{count_noun(searched, 'document')} searched, " if searched is not None else "")
-        + f"{count_noun(len(state.sources), 'source')} found, {read:,} read, {len(matter.cited):,} cited."
-    )
-    facts = [Fact("Searching", value, queries)]
-    silent = [f"{choice.name}: {choice.reason}" for choice in matter.resolved.providers if not choice.available]
+    parts = [say.count("iteration", state.iteration), say.count("query", len(queries))]
+    if searched is not None:
+        parts.append(say.say("searched_count", documents=say.count("document", searched)))
+    sources = say.count("source", len(state.sources))
+    parts.append(say.say("searching_words", sources=sources, read=read, cited=len(matter.cited)))
+    facts = [Fact(say["fact_searching"], ", ".join(parts), queries)]
+    silent = [
+        f"{choice.name}: {say.told(choice.reason)}" for choice in matter.resolved.providers if not choice.available
+    ]
     if silent:
-        facts.append(Fact("Not searched", "These were to be asked and could not be.", silent))
+        facts.append(Fact(say["fact_not_searched"], say["not_searched_words"], silent))
     if matter.unread:
-        listed = [f"{source.title}: {source.status.value.replace('_', ' ')}"
-                  + (f" ({source.status_reason})" if source.status_reason else "")
-                  for source in matter.unread[:FILES_LISTED]]  # fmt: skip
-        more = len(matter.unread) - len(listed)
-        value = f"{count_noun(len(matter.unread), 'source')} found but not read."
-        facts.append(Fact("Not read", value, [*listed, f"and {more:,} more"] if more else listed))
+        listed = [
+            f"{source.title}: {say[f'status_{source.status.value}']}"
+            + (f" ({say.told(source.status_reason)})" if source.status_reason else "")
+            for source in matter.unread
+        ]
+        value = say.say("not_read_words", sources=say.count("source", len(matter.unread)))
+        facts.append(Fact(say["fact_not_read"], value, _first(listed, say)))
     return facts
 
 
 def _limits(matter: ReportInputs) -> list[Fact]:
-    state, numbered = matter.state, matter.numbered
+    state, numbered, say = matter.state, matter.numbered, matter.words
     facts = []
     if state.gaps:
-        gaps = [f"{gap.description} – {GAP_WORDS[gap.status]}, {gap.severity.value}" for gap in state.gaps]
-        facts.append(Fact("Gaps", f"{count_noun(len(gaps), 'gap')}, {len(state.unaddressed_gaps()):,} open.", gaps))
+        gaps = [
+            f"{say.told(gap.description)} – {say[f'gap_{gap.status.value}']}, {say[f'severity_{gap.severity.value}']}"
+            for gap in state.gaps
+        ]
+        value = say.say("gaps_words", gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
+        facts.append(Fact(say["fact_gaps"], value, gaps))
     if state.degraded or state.failed_branches:
-        notes = [*state.degraded, *(f"failed: {branch}" for branch in state.failed_branches)]
-        facts.append(Fact("Degraded", "The run could not do everything as planned.", notes))
-    limitations = [*state.limitations]
+        notes = [say.told(note) for note in state.degraded]
+        notes += [say.say("failed_branch", branch=branch) for branch in state.failed_branches]
+        facts.append(Fact(say["fact_degraded"], say["degraded_words"], notes))
+    limitations = [say.told(line) for line in state.limitations]
     if matter.replaced_list:
-        limitations.append("The draft brought its own list of sources; the list above replaces it.")
+        limitations.append(say["replaced_list"])
     if matter.uncited_removed:
-        count = count_noun(matter.uncited_removed, "statement")
-        limitations.append(f"{count} removed from the draft: the writer cited no passage for them.")
+        limitations.append(say.say("uncited_removed", statements=say.count("statement", matter.uncited_removed)))
     if numbered.unresolved:
-        count = count_noun(len(numbered.unresolved), "citation marker")
-        limitations.append(f"{count} removed from the draft: no passage of this run has that name.")
+        limitations.append(say.say("markers_removed", count=len(numbered.unresolved)))
     if numbered.foreign_urls:
-        count = count_noun(len(numbered.foreign_urls), "address", "addresses")
-        limitations.append(f"{count} removed from the draft: no source of this run is there.")
-    if limitations:
-        facts.append(Fact("Limitations", "", limitations))
+        limitations.append(say.say("addresses_removed", count=len(numbered.foreign_urls)))
+    # What is listed as a gap already is not said again.
+    stated = {say.told(gap.description) for gap in state.gaps}
+    if left := [line for line in dict.fromkeys(limitations) if line not in stated]:
+        facts.append(Fact(say["fact_limitations"], "", left))
     return facts
 
 
@@ -180,27 +179,32 @@ def _contradictions(matter: ReportInputs) -> list[Fact]:
         return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
 
     items = [f"{side(one)} – {side(other)}" for one, other in matter.contradictions[:CONTRADICTIONS_LISTED]]
-    count = count_noun(len(matter.contradictions), "contradiction")
-    return [Fact("Sources disagree", f"{count} between sources; both sides:", items)]
+    say = matter.words
+    count = say.count("contradiction", len(matter.contradictions))
+    return [Fact(say["fact_disagree"], say.say("disagree_words", contradictions=count), items)]
 
 
 def _usage(matter: ReportInputs) -> list[Fact]:
-    words = usage_words(matter.state)
-    return [Fact("Use", *words)] if words else []
+    words = usage_words(matter.state, matter.words)
+    return [Fact(matter.words["fact_use"], *words)] if words else []
 
 
 def _check(matter: ReportInputs) -> Fact:
-    return Fact(
-        "How to check",
-        "This compares every quote with the stored text of its source, and that text with its hash:",
-        command=f"research audit {matter.resolved.research_id}",
-    )
+    command = f"research audit {matter.resolved.research_id}"
+    return Fact(matter.words["fact_check"], matter.words["check_words"], command=command)
 
 
 def method_facts(matter: ReportInputs) -> list[Fact]:
     """All facts, in the order in which they are read."""
-    product = f"durable-research {matter.product_version}, strategy {matter.resolved.strategy}."
-    times = f"Started {moment(matter.state.started_at)}, ended {moment(matter.ending.ended_at)}."
+    say = matter.words
+    run = say.say(
+        "run_words",
+        id=matter.resolved.research_id,
+        product=f"durable-research {matter.product_version}",
+        strategy=matter.resolved.strategy,
+        started=say.moment(matter.state.started_at),
+        ended=say.moment(matter.ending.ended_at),
+    )
     return [
         _outcome(matter),
         _engine(matter),
@@ -212,13 +216,13 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         *_contradictions(matter),
         *_limits(matter),
         *_usage(matter),
-        Fact("Run", f"{matter.resolved.research_id}. {product} {times} {_egress(matter)}"),
+        Fact(say["fact_run"], f"{run} {_egress(matter)}"),
         _check(matter),
     ]
 
 
 def _egress(matter: ReportInputs) -> str:
-    words = matter.resolved.egress
+    words = matter.words.told(matter.resolved.egress)
     return words[:1].upper() + words[1:].rstrip(".") + "." if words else ""
 
 
@@ -235,28 +239,29 @@ def usage_document(state: ResearchState) -> dict[str, Any]:
     return document
 
 
-def usage_words(state: ResearchState) -> tuple[str, list[str]] | None:
+def usage_words(state: ResearchState, say: ReportWords) -> tuple[str, list[str]] | None:
     """One sentence of the total and one line per role; None for a run that neither asked a model nor paid."""
     if not state.usage.model_calls and state.usage.cost_usd == 0:
         return None
-    return f"{_words(state.usage)}.", [f"{role}: {_words(part)}" for role, part in state.usage_by_role.items()]
+    roles = [f"{say.name('role', role)}: {_words(part, say)}" for role, part in state.usage_by_role.items()]
+    return f"{_words(state.usage, say)}.", roles
 
 
-def _words(usage: Usage) -> str:
+def _words(usage: Usage, say: ReportWords) -> str:
     parts = []
     if usage.model_calls:
-        share = usage.cached_share
-        cached = f", {share:.0%} of the input from a cache" if share else ""
-        parts.append(f"{count_noun(usage.model_calls, 'model call')}, {count_noun(usage.tokens, 'token')}{cached}")
+        parts += [say.count("call", usage.model_calls), say.count("token", usage.tokens)]
+        parts += [say.say("cached_share", share=f"{usage.cached_share:.0%}")] if usage.cached_share else []
     if usage.searches:
-        parts.append(count_noun(usage.searches, "search", "searches"))
+        parts.append(say.count("search", usage.searches))
     if usage.reads:
-        parts.append(count_noun(usage.reads, "read"))
-    return ", ".join([*parts, _cost(usage)])
+        parts.append(say.count("read", usage.reads))
+    return ", ".join([*parts, _cost(usage, say)])
 
 
-def _cost(usage: Usage) -> str:
+def _cost(usage: Usage, say: ReportWords) -> str:
     if usage.cost_usd is not None:
         return f"{usage.cost_usd:.4f} USD"
-    known = f", {usage.known_cost_usd:.4f} USD of it known" if usage.known_cost_usd else ""
-    return f"cost unknown{known}"
+    if usage.known_cost_usd:
+        return say.say("cost_known", amount=f"{usage.known_cost_usd:.4f}")
+    return say["cost_unknown"]

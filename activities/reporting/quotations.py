@@ -12,9 +12,14 @@ from activities.reporting.markdown_layout import ProseBlock, clean_characters, l
 LINE_PREFIX = re.compile(r"\n(?:[ \t]*+>)++[ \t]?")
 QUOTE_SIGNS = re.compile(r"(?m)^([ \t]*+)(?:>[ \t]?)++")
 QUOTATION_PAIRS = (("“", "”"), ('"', '"'), ("«", "»"), ("„", "“"), ("‘", "’"))
+OPENING_QUOTES = tuple(opening for opening, _ in QUOTATION_PAIRS)
 BETWEEN_MARKS = " \t,;"
 BEFORE_WORDS = " \t\n>"
 ENDS = ".,;:!?"
+LAYOUT_LINE = re.compile(r"[ \t]*+(?:(?:```|~~~)[\w+-]*+[ \t]*+|[|: \t]*+-[|: \t-]*+|\.{4,}+[ \t]*+)$")
+"""A fence, the rule below the header of a table, the border of a listing."""
+BULLET = re.compile(r"^[ \t]*+(?:[-+•][ \t]++|\*[ \t]++|#{1,6}[ \t]++)")
+LAYOUT_SIGNS = str.maketrans({"\\": "", "`": "", "*": "", "|": " ", "·": " ", "…": ""})
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,22 @@ class Page:
     def _words(self) -> str:
         return print_words(self._text, self._registry)
 
+    @cached_property
+    def _bare(self) -> str:
+        return bare_words(strip_addresses(clean_characters(self._text), self._registry, []))
+
     def has(self, piece: str) -> bool:
         """Whether a piece of Markdown stands word for word in this text; white space counts as blanks."""
-        return any(form and form in self._words for form in forms(piece))
+        if any(form and form in self._words for form in forms(piece)):
+            return True
+        bare = bare_words(QUOTE_SIGNS.sub("", piece))
+        return bool(bare) and bare in self._bare
+
+
+def bare_words(text: str) -> str:
+    """The words and signs of a text without what only lays it out: fences, borders of cells, bullets, backslashes."""
+    lines = (BULLET.sub("", line) for line in text.split("\n") if not LAYOUT_LINE.match(line))
+    return " ".join(" ".join(lines).translate(LAYOUT_SIGNS).split())
 
 
 def print_words(quote: str, registry: Registry) -> str:
@@ -122,10 +140,11 @@ def forms(piece: str) -> set[str]:
     """What a piece of Markdown says: as written, and as a reader sees it, each with and without quotation marks."""
     lines = LINE_PREFIX.sub("\n", piece).strip()
     written = {" ".join(lines.split()), plain_text(lines)}
-    return written | {_remove_quotation_marks(form) for form in written}
+    return written | {without_quotation_marks(form) for form in written}
 
 
-def _remove_quotation_marks(words: str) -> str:
+def without_quotation_marks(words: str) -> str:
+    """The words without the pair of quotation marks around them."""
     for opening, closing in QUOTATION_PAIRS:
         if len(words) > 1 and words.startswith(opening) and words.endswith(closing):
             return words[1:-1].strip()

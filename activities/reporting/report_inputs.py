@@ -3,15 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from activities.reporting.citation_styles import CitationLabel, citation_labels, with_labels
 from activities.reporting.citations import NumberedText, number_citations, without_numbers
 from activities.reporting.claim_finder import without_uncited
-from activities.reporting.fixed_sentences import COMPLETENESS, PARTS_FAILED
 from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
-from activities.roles.report_shape import without_source_lists
+from activities.reporting.report_words import ReportWords
+from activities.roles.lenient_values import shorten
+from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
 from contracts.checking import Correction
 from contracts.claims import ClaimVerdict
 from contracts.evidence import Finding
@@ -20,15 +22,7 @@ from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import (
-    NATURAL_STOPS,
-    STOP_REASON_TEXTS,
-    AgentRole,
-    Completeness,
-    EngineKind,
-    Outcome,
-    SourceStatus,
-)
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, AgentRole, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 from providers.verification.contradictions import find_contradictions
@@ -82,14 +76,23 @@ class ReportInputs:
         """
         return _written_freely(self.state)
 
+    @cached_property
+    def words(self) -> ReportWords:
+        """The fixed sentences of this report."""
+        return ReportWords.of(self.state, self.resolved)
+
     def why(self) -> str:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
             draft = self.state.draft
             if draft is not None and draft.unanswered:
-                return f"the question is not answered: {draft.unanswered}"
-            return PARTS_FAILED if self.state.failed_branches else COMPLETENESS[Completeness.PARTIAL]
-        return STOP_REASON_TEXTS[self.ending.stop_reason]
+                return self.words.say("not_answered_why", reason=self.words.told(draft.unanswered))
+            return self.words["parts_failed" if self.state.failed_branches else "complete_partial"]
+        return self.words.told(STOP_REASON_TEXTS[self.ending.stop_reason])
+
+    def outcome(self) -> str:
+        """How the run ended."""
+        return self.words[f"outcome_{self.ending.outcome.value}"]
 
     def show(self, text: str) -> str:
         """A foreign line (a title, a reason, a question) as a report may print it, not yet escaped."""
@@ -144,7 +147,7 @@ def _draft_with_title(draft: str, state: ResearchState, resolved: ResolvedResear
     if title_line(draft):
         return draft.lstrip()
     title = state.draft.title if state.draft and state.draft.title else resolved.query
-    return f"# {escape_markdown(title[:300])}\n\n{draft.lstrip()}"
+    return f"# {escape_markdown(shorten(title, TITLE_CHARACTERS))}\n\n{draft.lstrip()}"
 
 
 def _collect_cited(
@@ -194,7 +197,8 @@ def gather_matter(
     if resolved is None:
         raise InvalidCall("the state has no resolved request")
     passages = cut_passages(state.evidence, state.sources, texts)
-    registry = Registry.of([source.url for source in state.sources.values()], resolved.query)
+    quotes = (passage.quote for passage in passages.values())
+    registry = Registry.of([source.url for source in state.sources.values()], resolved.query, quotes)
     body, replaced = _draft_without_list(draft) if draft is not None else ("", False)
     removed = 0
     if resolved.uncited is Uncited.REMOVE and _written_freely(state):

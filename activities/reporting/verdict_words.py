@@ -1,16 +1,7 @@
-"""Verdicts and methods in words and signs, for every form of a report."""
+"""Signs of verdicts, for every form of a report; their words stand with the sentences of the report's language."""
 
 from typing import Final
 
-VERDICT_WORDS: Final[dict[str, str]] = {
-    "supported": "Supported",
-    "partial": "Supported in part",
-    "unsupported": "Not supported",
-    "contradicted": "Contradicted",
-    "not_enough_information": "Not decided",
-    "unverified": "Not checked",
-}
-"""In the order in which readers are shown them."""
 VERDICT_SIGNS: Final[dict[str, str]] = {
     "supported": "✓",
     "partial": "±",
@@ -19,9 +10,4 @@ VERDICT_SIGNS: Final[dict[str, str]] = {
     "not_enough_information": "?",
     "unverified": "–",
 }
-METHOD_WORDS: Final[dict[str, str]] = {
-    "verbatim": "word for word",
-    "rules": "judged by rules",
-    "model": "judged by a model",
-    "none": "nothing compared",
-}
+"""In the order in which readers are shown them."""

@@ -4,34 +4,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from activities.reporting.fixed_sentences import (
-    ALL_QUOTED,
-    CORRECTED,
-    EMPTY_CITES_NOTHING,
-    JUDGES_MODEL,
-    JUDGES_RULES,
-    LEADS,
-    REVIEWED,
-    SOME_CHECKED,
-    SOME_JUDGED,
-    SOME_QUOTED,
-    UNCITED,
-    UNREACHED,
-    count_noun,
-)
 from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.markdown_layout import plain_text
 from activities.reporting.method_section import Fact
 from activities.reporting.report_inputs import ReportInputs
+from activities.reporting.report_words import ReportWords
 from activities.verifying.claim_conclusions import needs_warning, shares
 from contracts.base import WHOLE
-from contracts.checking import Correction, CorrectionAction, VerificationSummary
+from contracts.checking import Correction, CorrectionAction, ReviewSummary, VerificationSummary
 from contracts.claims import CheckMethod, Verdict
 from contracts.request import Verify
 
 LISTED: Final = 10
 CLAIM_CHARACTERS: Final = 200
-CARE: Final = "Read this report with care: many of its statements are not borne out. "
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
 
@@ -86,21 +71,21 @@ def _told(correction: Correction, matter: ReportInputs) -> dict[str, Any]:
     return told | {name: matter.without_links(told[name]) for name in ("before", "after", "reason")}
 
 
-def describe_checking(claims: Sequence[PlacedClaim], verify: Verify) -> str:
+def describe_checking(claims: Sequence[PlacedClaim], verify: Verify, say: ReportWords) -> str:
     """What the citations of this report were checked for, and what not."""
     claims = [claim for claim in claims if claim.evidence_ids]
     if not claims:
-        return EMPTY_CITES_NOTHING
+        return say["cites_nothing"]
     same = sum(claim.method == CheckMethod.VERBATIM for claim in claims)
     if same == len(claims):
-        return f"{LEADS} {ALL_QUOTED.format(all=same)}"
+        return f"{say['leads']} {say.say('all_quoted', all=same)}"
     others = len(claims) - same
     if verify is Verify.OFF or all(claim.method in (CheckMethod.VERBATIM, CheckMethod.NONE) for claim in claims):
-        return f"{LEADS} {SOME_QUOTED.format(all=len(claims), same=same, others=others)}"
+        return f"{say['leads']} {say.say('some_quoted', all=len(claims), same=same, others=others)}"
     verdicts = Counter(claim.verdict for claim in claims if claim.method != CheckMethod.VERBATIM)
     methods = Counter(str(claim.method) for claim in claims)
-    sentence = SOME_CHECKED if methods[CheckMethod.MODEL] else SOME_JUDGED
-    return f"{LEADS} " + sentence.format(
+    judged = say.say(
+        "some_checked" if methods[CheckMethod.MODEL] else "some_judged",
         rules=methods[CheckMethod.RULES],
         model=methods[CheckMethod.MODEL],
         all=len(claims),
@@ -111,76 +96,87 @@ def describe_checking(claims: Sequence[PlacedClaim], verify: Verify) -> str:
         contradicted=verdicts[Verdict.CONTRADICTED],
         undecided=verdicts[Verdict.NOT_ENOUGH_INFORMATION] + verdicts[Verdict.UNVERIFIED],
     )
+    return f"{say['leads']} {judged}"
 
 
 def verification_facts(claims: Sequence[PlacedClaim], matter: ReportInputs) -> list[Fact]:
     """What is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
-    return [*_doubtful(claims), *_uncited(claims), *_corrected(matter), *_unreached(matter), *_reviewed(matter)]
+    say = matter.words
+    return [
+        *_doubtful(claims, say),
+        *_uncited(claims, say),
+        *_corrected(matter.corrections, say),
+        *_unreached(matter.state.verification.summary.not_reached, say),
+        *_reviewed(matter.state.verification.review, say),
+    ]
 
 
-def _corrected(matter: ReportInputs) -> list[Fact]:
+def _corrected(corrections: Sequence[Correction], say: ReportWords) -> list[Fact]:
     """What stands otherwise than it was written first, with the words that went."""
-    made = [one for one in matter.corrections if one.action is not CorrectionAction.KEEP]
+    made = [one for one in corrections if one.action is not CorrectionAction.KEEP]
     if not made:
         return []
-    items = [f"{one.action.value}: {_cut(one.before)}" + (f" → {_cut(one.after)}" if one.after != one.before else "")
-             for one in made[:LISTED]]  # fmt: skip
-    more = f" The first {LISTED} of {len(made):,}:" if len(made) > LISTED else ""
-    return [Fact("Corrections", CORRECTED.format(count=count_noun(len(made), "statement")) + more, items)]
+    items = [
+        f"{say[f'correction_{one.action.value}']}: {_cut(one.before)}"
+        + (f" → {_cut(one.after)}" if one.after != one.before else "")
+        for one in made[:LISTED]
+    ]
+    words = say.say("corrected_words", statements=say.count("statement", len(made)))
+    return [Fact(say["fact_corrected"], f"{words}{_first_of(len(made), say)}", items)]
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= CLAIM_CHARACTERS else text[:CLAIM_CHARACTERS] + "…"
 
 
-def _unreached(matter: ReportInputs) -> list[Fact]:
-    count = matter.state.verification.summary.not_reached
-    return [Fact("Not checked", UNREACHED.format(count=count_noun(count, "statement")))] if count else []
+def _unreached(count: int, say: ReportWords) -> list[Fact]:
+    if not count:
+        return []
+    return [Fact(say["judged_unverified"], say.say("unreached_words", statements=say.count("statement", count)))]
 
 
-def _reviewed(matter: ReportInputs) -> list[Fact]:
-    found = matter.state.verification.review
+def _reviewed(found: ReviewSummary | None, say: ReportWords) -> list[Fact]:
     if found is None:
         return []
     scores = found.scores
-    words = REVIEWED.format(
-        overall=found.overall,
-        coverage=scores.coverage,
-        support=scores.support,
-        depth=scores.depth,
-        readability=scores.readability,
-        method=found.method,
+    words = say.say(
+        "reviewed_words",
+        overall=f"{found.overall:g}",
+        coverage=f"{scores.coverage:g}",
+        support=f"{scores.support:g}",
+        depth=f"{scores.depth:g}",
+        readability=f"{scores.readability:g}",
+        method=say.name("reviewer", found.method),
     )
-    return [Fact("Review", words, [*found.reasons, *(f"missing: {text}" for text in found.missing)])]
+    missing = [say.say("review_missing", text=text) for text in found.missing]
+    return [Fact(say["fact_reviewed"], words, [*(say.told(reason) for reason in found.reasons), *missing])]
 
 
-def _doubtful(claims: Sequence[PlacedClaim]) -> list[Fact]:
+def _doubtful(claims: Sequence[PlacedClaim], say: ReportWords) -> list[Fact]:
     """With a warning if there are many."""
     doubtful = [claim for verdict in DOUBTFUL for claim in claims if claim.verdict == verdict]
     if not doubtful:
         return []
     verdicts = Counter(str(claim.verdict) for claim in claims)
-    warning = CARE if needs_warning(verdicts) else ""
+    warning = f"{say['care']} " if needs_warning(verdicts) else ""
     items = [
-        f"{claim.verdict}: {plain_text(claim.text)[:CLAIM_CHARACTERS]} ({claim.reason})" for claim in doubtful[:LISTED]
+        f"{say[f'verdict_{claim.verdict}']}: {plain_text(claim.text)[:CLAIM_CHARACTERS]} ({say.told(claim.reason)})"
+        for claim in doubtful[:LISTED]
     ]
-    more = f" The first {LISTED} of {len(doubtful)}:" if len(doubtful) > LISTED else ""
-    judges = JUDGES_MODEL if any(claim.method == CheckMethod.MODEL for claim in doubtful) else JUDGES_RULES
-    words = f"{warning}{judges}{more}"
-    return [Fact("Doubtful statements", words, items)]
+    by_model = any(claim.method == CheckMethod.MODEL for claim in doubtful)
+    words = f"{warning}{say['doubtful_model' if by_model else 'doubtful']}{_first_of(len(doubtful), say)}"
+    return [Fact(say["fact_doubtful"], words, items)]
 
 
-def _uncited(claims: Sequence[PlacedClaim]) -> list[Fact]:
+def _uncited(claims: Sequence[PlacedClaim], say: ReportWords) -> list[Fact]:
     """What the writer asserts without a passage: its own inference, until somebody shows a source."""
     found = [claim for claim in claims if not claim.evidence_ids]
     if not found:
         return []
-    more = f" The first {LISTED} of {len(found):,}:" if len(found) > LISTED else ""
-    words = UNCITED.format(count=count_noun(len(found), "statement"))
-    return [
-        Fact(
-            "Without a citation",
-            f"{words}{more}",
-            [plain_text(claim.text)[:CLAIM_CHARACTERS] for claim in found[:LISTED]],
-        )
-    ]
+    words = say.say("uncited_words", statements=say.count("statement", len(found)))
+    items = [plain_text(claim.text)[:CLAIM_CHARACTERS] for claim in found[:LISTED]]
+    return [Fact(say["fact_uncited"], f"{words}{_first_of(len(found), say)}", items)]
+
+
+def _first_of(count: int, say: ReportWords) -> str:
+    return f" {say.say('first_of', shown=LISTED, all=count)}" if count > LISTED else ""

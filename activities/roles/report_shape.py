@@ -12,7 +12,7 @@ from providers.text import words
 
 SUMMARY_CHARACTERS: Final = 500
 SUMMARY_SENTENCES: Final = 3
-TITLE_CHARACTERS: Final = 300
+TITLE_CHARACTERS: Final = 120
 SOURCE_HEADING: Final = re.compile(
     r"(?:\d{1,9}+[.)]?\s{0,9}+)?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
     r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"

@@ -53,9 +53,10 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
              if documents and source.text and source.text.hash in documents}  # fmt: skip
-    registry = Registry.of([source.url for source in request.sources], request.query)
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
+    quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)
+    registry = Registry.of([source.url for source in request.sources], request.query, quotes)
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
     names, of_sources = {key: key for key in cited}, dict[str, list[str]]()

@@ -7,7 +7,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import PARSER, plain_text
-from activities.reporting.verdict_words import METHOD_WORDS, VERDICT_WORDS
+from activities.reporting.report_words import ReportWords
 from client.exchange.exported_report import ExportedReport, safe_line, safe_text, web_address
 
 BREAK = "\n"
@@ -51,7 +51,8 @@ def title_of(report: ExportedReport) -> str:
 
 def blocks_of(report: ExportedReport) -> list[ReportBlock]:
     """The text of the report, and a list of its statements with what the check of each said."""
-    registry = Registry.of([source.url for source in report.sources], report.query)
+    quotes = (item.quote for item in report.evidence)
+    registry = Registry.of([source.url for source in report.sources], report.query, quotes)
     tree = SyntaxTreeNode(PARSER.parse(safe_text(report.report.markdown)))
     return [*_blocks(tree, registry), *_statements(report)]
 
@@ -113,13 +114,14 @@ def _statements(report: ExportedReport) -> Iterator[ReportBlock]:
     """A heading, and a paragraph for each statement: its verdict, its words, the reason."""
     if not report.claims:
         return
-    yield ReportBlock("heading", [TextRun("Statements and their check")], level=2)
+    say = ReportWords(report.language)
+    yield ReportBlock("heading", [TextRun(say["statements"])], level=2)
     items = []
     for claim in report.claims:
-        verdict = VERDICT_WORDS.get(claim.verdict, safe_line(claim.verdict))
-        method = METHOD_WORDS.get(claim.method, safe_line(claim.method))
+        verdict = safe_line(say.name("judged", claim.verdict))
+        method = safe_line(say.name("method", claim.method))
         words = safe_line(plain_text(claim.text))
-        reason = TextRun(f" {safe_line(claim.reason)}", italic=True)
+        reason = TextRun(f" {safe_line(say.told(claim.reason))}", italic=True)
         runs = [TextRun(f"{verdict} ({method}): ", bold=True), TextRun(words), reason]
         items.append([ReportBlock("paragraph", runs)])
     yield ReportBlock("list", parts=items, start=1)

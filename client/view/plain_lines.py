@@ -84,9 +84,16 @@ def _gate(event: Event) -> str:
     issues = event.data.get("issues")
     if event.data.get("valid", True):
         return ""
-    if not isinstance(issues, list) or not issues:
+    if not isinstance(issues, list):
         return event.text
+    if not issues:
+        return ""
     return f"quality check of the {text_of(event, 'phase') or 'phase'}: {'; '.join(map(str, issues))}"
+
+
+def _guidance(event: Event) -> str:
+    """What the rules ask for, the gate has said already."""
+    return "" if text_of(event, "origin") == "rules" else event.text
 
 
 def _task_finished(event: Event) -> str:
@@ -120,6 +127,7 @@ WORDINGS: Final[dict[str, Callable[[Event], str]]] = {
     "report.updated": _silent,
     "decision.recorded": _decision,
     "gate.evaluated": _gate,
+    "guidance.given": _guidance,
     "task.finished": _task_finished,
     "finding.added": _finding,
     "status": _status,

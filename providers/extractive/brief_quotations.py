@@ -7,6 +7,7 @@ from contracts.roles import SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
 from providers.extractive.passages import FoundPassage, containment
+from providers.extractive.question import QUESTION_PREFIX
 from providers.extractive.ranking import DUPLICATE, Aim, score_ranges
 from providers.extractive.sources_read import Reading
 
@@ -67,7 +68,7 @@ def _rank(one: Quotation) -> tuple[float, str, int, int, str]:
 
 
 def _known_facet(name: str) -> str:
-    if name == QUALIFICATION or name.startswith(ENTITY_PREFIX):
+    if name == QUALIFICATION or name.startswith((ENTITY_PREFIX, QUESTION_PREFIX)):
         return name
     return facet_named(name).name
 

@@ -1,24 +1,8 @@
-"""Text of a brief: fixed connecting words without a claim of fact, and page text escaped for Markdown."""
-
-import re
-from itertools import pairwise
-from typing import Final
+"""Text of a brief: fixed connecting words without a claim of fact."""
 
 from contracts.vocabulary import STOP_REASON_TEXTS
 from providers.language_words import language_words
-
-_ALWAYS = re.compile(r"[\\`*\[\]<>|~$]")
-_ENTITY = re.compile(r"&(?=#?\w+;)")
-_EDGE_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|__+")
-_LINE_START_NUMBER = re.compile(r"^(\s*\d{1,9})([.)])")
-_IMAGE = re.compile(r"!(?=\\\[)")
-
-
-_NEW_LINE: Final = re.compile(r"\\?[-+*|•]\\? |\d{1,3}\\?[.)] |\\\|")
-SHORTEST_WRAPPED: Final = 60
-"""Characters: programs that wrap text fill at least so much of a line."""
-HARD_BREAK: Final = "  "
-"""At the end of a line: the next one begins on a line of its own."""
+from providers.told_sentences import translate
 
 
 class BriefWords:
@@ -44,38 +28,21 @@ class BriefWords:
 
     def count(self, number: int, one: str, many: str) -> str:
         """A number with its noun."""
-        return f"{number:,} {self[one] if number == 1 else self[many]}"
+        return f"{self.number(number)} {self[one] if number == 1 else self[many]}"
+
+    def number(self, value: int) -> str:
+        """A whole number in groups of three."""
+        return f"{value:,}".replace(",", self._words.report["thousands"])
 
     def cut_short(self, reason: str) -> str:
         """The sentence that says that the run could not do all it planned."""
-        return f"**{self.say('cut_short', why=STOP_REASON_TEXTS.get(reason, reason.replace('_', ' ')))}**"
+        why = self.told(STOP_REASON_TEXTS.get(reason, reason.replace("_", " ")))
+        return f"**{self.say('cut_short', why=why)}**"
 
+    def told(self, text: str) -> str:
+        """A sentence that another part of the product made, in English."""
+        return translate(text, self._words.code)
 
-def escape(text: str) -> str:
-    """One line of page text as Markdown that shows it literally."""
-    safe = _ALWAYS.sub(lambda match: "\\" + match.group(), text)
-    safe = _ENTITY.sub(r"\\&", safe)
-    safe = _EDGE_UNDERSCORE.sub(lambda match: "\\_" * len(match.group()), safe)
-    safe = _IMAGE.sub(r"\\!", safe)
-    safe = _LINE_START_NUMBER.sub(r"\1\\\2", safe)
-    return re.sub(r"^(\s*)([-+#=])", r"\1\\\2", safe)
-
-
-def one_line(text: str) -> str:
-    """Page text on one line, escaped: for titles, headings and cells."""
-    return escape(" ".join(text.split()))
-
-
-def _keeps_apart(line: str, following: str) -> bool:
-    """Whether the next line begins something new; a line that was only wrapped had no room for its first word."""
-    if not line or not following:
-        return False
-    return bool(_NEW_LINE.match(following)) or len(line) + 1 + len(following.split(maxsplit=1)[0]) <= SHORTEST_WRAPPED
-
-
-def blockquote(text: str, marker: str, indent: str = "") -> str:
-    """A quote as a Markdown blockquote that ends with its marker; an item, a row or a term keeps its line."""
-    lines = [escape(line.strip()) for line in text.strip().splitlines()]
-    lines[-1] = f"{lines[-1]} {marker}"
-    kept = [f"{line}{HARD_BREAK}" if _keeps_apart(line, after) else line for line, after in pairwise([*lines, ""])]
-    return "\n".join(f"{indent}> {line}" if line else f"{indent}>" for line in kept)
+    def language_name(self, code: str) -> str:
+        """What a language is called in this one."""
+        return self._words.language_names[code]

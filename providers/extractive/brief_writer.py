@@ -1,8 +1,12 @@
 """The synthesizer: writes an evidence brief out of quotations and fixed connecting words."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
 
-from contracts.evidence import Gap
+from contracts.evidence import Finding, Gap
 from contracts.independence import voice_of
 from contracts.plan import PlanNode
 from contracts.roles import ReportTextDraft, WriteInput
@@ -11,41 +15,92 @@ from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.arrangement import MORE, Arrangement, BriefSection, arrange
 from providers.extractive.asked_form import AskedForm, first_question, read_asked
 from providers.extractive.brief_quotations import Quotation, quotations
-from providers.extractive.brief_text import BriefWords, blockquote, one_line
+from providers.extractive.brief_text import BriefWords
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION
 from providers.extractive.passages import shorten
-from providers.extractive.question import Question, read_question
+from providers.extractive.question import QUESTION_PREFIX, Question, read_question, split_questions
+from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_rows, without_layout
 from providers.extractive.ranking import aim_of, known_frequencies
 from providers.extractive.sentence_places import NUMBERING
-from providers.extractive.settings_table import table_head, table_line
+from providers.extractive.settings_table import settings_lines
+from providers.extractive.sides import what_is
 from providers.extractive.sources_read import Reading, readings
 from providers.language_words import KNOWN_LANGUAGES
 from providers.text import STEMMED_LANGUAGES, detect_language
 
 UNANSWERED = "no passage that was read gives {what} for it"
+NOT_ALL_ANSWERED = "no passage that was read answers {questions}"
+PASSAGES_PER_QUESTION = 3
+NEAR_PER_QUESTION = 2
+MOST_MORE = 6
+CELL_WORDS = 70
+"""Words of a quotation that make a cell of a table readable."""
+SITE_NAME: Final = re.compile(r"\s(?:[—–|·-]|::)\s[^—–|·]{3,80}$")
 BRIEF_WORDS = 900
 """Length of the brief proper; the rest goes under "More passages"."""
 MOST_GAPS = 8
 LONGEST_TITLE = 120
+OWN_SHARE = 0.3
+"""Share of the documents from which on they speak the question's language."""
 LOOKED_AT = 3_000
 """Characters of each document that tell its language."""
 
 
 def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     """Write the brief; without findings, an honest admission that cites nothing."""
-    question = read_question(task.query, task.language)
-    say = BriefWords(task.language)
     every = readings(task.sources, documents, task.language)
+    say = BriefWords(task.language)
+    several = split_questions(task.query, task.language)
+    if several:
+        return _write_several(task, several, every, say)
+    question = read_question(task.query, task.language)
     quoted = quotations(task, every, aim_of(question, question.main_facet, task, every))
     if not quoted:
         return ReportTextDraft(markdown=_empty(task, every, say), answers_question=False, unanswered="")
     asked = read_asked(task.query, task.language)
     answers = _answering(asked, task, every, quoted)
-    sides = [one for entity in question.entities for one in _side(entity, question, task, every, quoted)]
-    plan = arrange(quoted, question, task.target_words or BRIEF_WORDS, sides, answers)
-    lines = _brief(task, plan, quoted, every, asked, say)
+    sides = _sides(question, task, every, quoted)
+    plan = arrange(quoted, question, task.target_words or BRIEF_WORDS, [*sides.values()], answers)
+    lines = _brief(task, plan, sides, quoted, every, asked, say)
     unanswered = "" if plan.answered else UNANSWERED.format(what=BriefWords("en").missing(asked.form))
     return ReportTextDraft(markdown=lines, answers_question=plan.answered, unanswered=unanswered)
+
+
+def _write_several(task: WriteInput, several: list[str], every: list[Reading], say: BriefWords) -> ReportTextDraft:
+    """A brief with a section for each question of a text; it answers the text if each of them is answered."""
+    page = QuotedPages(every, say)
+    placed: list[Quotation] = []
+    lines: list[str] = []
+    missing: list[str] = []
+    for number, text in enumerate(several, start=1):
+        own = task.model_copy(update={"query": text, "findings": _findings_for(f"{QUESTION_PREFIX}{number}", task)})
+        question, asked = read_question(text, task.language), read_asked(text, task.language)
+        quoted = [one for one in quotations(own, every, aim_of(question, question.main_facet, own, every))
+                  if one.marker not in {other.marker for other in placed}]  # fmt: skip
+        answers = _answering(asked, own, every, quoted)
+        chosen = answers[:PASSAGES_PER_QUESTION] or quoted[:NEAR_PER_QUESTION]
+        lines += [f"## {one_line(shorten(text, LONGEST_TITLE))}", ""]
+        if not answers:
+            missing.append(f"“{shorten(text, LONGEST_TITLE)}”")
+            lines += [say.say("near_why", what=say.missing(asked.form)) if chosen else say["no_answer"], ""]
+        lines += page.section(BriefSection("", chosen))
+        placed += chosen
+    question = read_question(task.query, task.language)
+    rest = [one for one in quotations(task, every, aim_of(question, question.main_facet, task, every))
+            if one.marker not in {other.marker for other in placed}]  # fmt: skip
+    if not placed:
+        return ReportTextDraft(markdown=_empty(task, every, say), answers_question=False, unanswered="")
+    lines += [f"## {say['not_covered']}", "", *limit_lines(task, placed, say, answered=not missing), ""]
+    if rest:
+        lines += [f"## {say['more']}", "", *page.section(BriefSection(MORE, rest[:MOST_MORE]))]
+    text = "\n".join([*_head(task, [*placed, *rest[:MOST_MORE]], every, say), *lines]).rstrip() + "\n"
+    unanswered = NOT_ALL_ANSWERED.format(questions=", ".join(missing)) if missing else ""
+    return ReportTextDraft(markdown=text, answers_question=not missing, unanswered=unanswered[:300])
+
+
+def _findings_for(facet: str, task: WriteInput) -> list[Finding]:
+    of_query = {query.id for query in task.sub_queries if query.facet == facet}
+    return [one for one in task.findings if one.category == facet or one.sub_query_id in of_query]
 
 
 def title_of(query: str) -> str:
@@ -65,76 +120,131 @@ def _answering(asked: AskedForm, task: WriteInput, every: list[Reading], quoted:
     return [one for _, one in sorted(found, key=lambda pair: -round(pair[0], 6))]
 
 
-def _side(
-    entity: str, question: Question, task: WriteInput, every: list[Reading], quoted: list[Quotation]
-) -> list[Quotation]:
-    """The quotation that says best what one side of a comparison is."""
-    name = f"{ENTITY_PREFIX}{entity}"[:60]
+def _sides(question: Question, task: WriteInput, every: list[Reading], quoted: list[Quotation]) -> dict[str, Quotation]:
+    """The quotation that says best what each side of a comparison is; a short one rather than a long one."""
+    found: dict[str, Quotation] = {}
     at_hand = {one.marker: one for one in quoted}
-    ranked = quotations(task, every, aim_of(question, name, task, every, asked=entity, searched=entity))
-    return [at_hand[one.marker] for one in ranked if one.facet == name and one.marker in at_hand][:1]
+    for entity in question.entities:
+        name = f"{ENTITY_PREFIX}{entity}"[:60]
+        told = _answering(what_is(entity, task.language), task, every, quoted)
+        ranked = quotations(task, every, aim_of(question, name, task, every, asked=entity, searched=entity))
+        own = [at_hand[one.marker] for one in ranked if one.facet == name and one.marker in at_hand]
+        own = [*told, *(one for one in own if one not in told)]
+        own = [one for one in own if one not in found.values()]
+        if own:
+            found[entity] = next((one for one in own[:3] if one.words <= CELL_WORDS), own[0])
+    return found
 
 
 def _brief(
     task: WriteInput,
     plan: Arrangement,
+    sides: Mapping[str, Quotation],
     quoted: list[Quotation],
     every: list[Reading],
     asked: AskedForm,
     say: BriefWords,
 ) -> str:
-    lines = [f"# {one_line(title_of(task.query))}", "", f"> {say['admission']}", ">"]
-    lines += [f"> {_counts(task, quoted, say)}", ""]
-    lines += [f"> {line}\n" for line in _other_language(task, every, say)]
-    if task.cut_short:
-        lines += [say.cut_short(task.cut_short), ""]
+    page = QuotedPages(every, say)
+    lines = _head(task, quoted, every, say)
     lines += [f"## {say['short_answer'] if plan.answered else say['near']}", ""]
     if not plan.answered:
         lines += [say.say("near_why", what=say.missing(asked.form)), ""]
     elif plan.qualified_first:
         lines += [say["qualified"], ""]
-    lines += _section_body(BriefSection("", plan.short_answer))
+    beside = sides if len(sides) > 1 else {}
+    lines += page.side_by_side(beside)
+    shown = [*beside.values()]
+    lines += page.section(BriefSection("", [one for one in plan.short_answer if one not in shown]))
     for section in plan.sections:
-        lines += _section(section, say)
+        left = replace(section, quoted=[one for one in section.quoted if one not in shown])
+        if left.quoted or left.rows:
+            lines += [f"## {one_line(_heading(section.name, say))}", "", *page.section(left)]
     lines += [f"## {say['not_covered']}", "", *limit_lines(task, quoted, say, answered=plan.answered), ""]
-    if plan.more:
-        lines += _section(BriefSection(MORE, plan.more), say)
+    if more := [one for one in plan.more if one not in shown]:
+        lines += [f"## {say['more']}", "", *page.section(BriefSection(MORE, more))]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: BriefSection, say: BriefWords) -> list[str]:
-    lines = [f"## {one_line(_heading(section.name, say))}", ""]
-    if section.rows:
-        lines += [table_head(say), *(table_line(row) for row in section.rows), ""]
-    return [*lines, *_section_body(section)]
-
-
-def _section_body(section: BriefSection) -> list[str]:
-    lines: list[str] = []
-    place = ""
-    for number, one in enumerate(section.quoted, start=1):
-        here = _place(one)
-        if section.numbered:
-            lines += [f"{number}. {here}", "", blockquote(one.text, one.marker, indent="   "), ""]
-            continue
-        if here != place:
-            lines += [here, ""]
-            place = here
-        lines += [blockquote(one.text, one.marker), ""]
+def _head(task: WriteInput, quoted: list[Quotation], every: list[Reading], say: BriefWords) -> list[str]:
+    """Title, what kind of report it is, and what a reader must know first."""
+    lines = [f"# {one_line(title_of(task.query))}", "", f"> {say['admission']}", ">"]
+    lines += [f"> {_counts(task, quoted, say)}", ""]
+    lines += [f"> {line}\n" for line in _other_language(task, every, say)]
+    if task.cut_short:
+        lines += [say.cut_short(task.cut_short), ""]
     return lines
+
+
+class QuotedPages:
+    """Quotations as lines of Markdown, each under the page and the heading that it is from."""
+
+    def __init__(self, every: Iterable[Reading], say: BriefWords) -> None:
+        self._documents = {reading.source.id: reading.document for reading in every}
+        self._ending = shared_ending([reading.source.title for reading in every])
+        self._say = say
+
+    def section(self, section: BriefSection) -> list[str]:
+        """A part of the brief without its heading."""
+        lines: list[str] = settings_lines(section.rows, self._say) if section.rows else []
+        place, table = "", None
+        for number, one in enumerate(section.quoted, start=1):
+            here, indent = self.place(one), ""
+            rows = self._rows(one)
+            if section.numbered:
+                lines += [f"{number}. {here}", ""]
+                indent = " " * len(f"{number}. ")
+            elif here != place:
+                lines += [here, ""]
+            elif rows is not None and table == rows.table:
+                lines[-1:] = [*rows.rows, ""]
+                continue
+            place, table = here, rows.table if rows else None
+            if rows is not None:
+                lines += [f"{indent}{line}" for line in [*rows.head, *rows.rows]]
+            else:
+                lines += quote_lines(self._documents[one.source.id], *self._range(one), one.marker, indent)
+            lines.append("")
+        return lines
+
+    def side_by_side(self, sides: Mapping[str, Quotation]) -> list[str]:
+        """A table with one quoted cell for each side of a comparison, and where it is from."""
+        if not sides:
+            return []
+        cells = [f"“{one_line(without_layout(one.text))}” {one.marker}" for one in sides.values()]
+        rows = (
+            [one_line(name) for name in sides],
+            ["---"] * len(sides),
+            cells,
+            [self.place(one) for one in sides.values()],
+        )
+        return [*(f"| {' | '.join(row)} |" for row in rows), ""]
+
+    def place(self, one: Quotation) -> str:
+        """The page and the heading of a quotation, in italics."""
+        title = NUMBERING.sub("", one.source.title.removesuffix(self._ending))
+        heading = NUMBERING.sub("", one.passage.heading)
+        same = not heading or heading.casefold() in (title.casefold(), one.source.title.casefold())
+        return f"*{one_line(title)}*" if same else f"*{one_line(title)}: {one_line(heading)}*"
+
+    def _rows(self, one: Quotation) -> QuotedRows | None:
+        document = self._documents[one.source.id]
+        return quoted_rows(one.source.id, document, *self._range(one), one.marker)
+
+    def _range(self, one: Quotation) -> tuple[int, int]:
+        return one.passage.start, one.passage.end
+
+
+def shared_ending(titles: Iterable[str]) -> str:
+    """What all titles end with behind a dash or a bar: the name of the site; empty where there are fewer than two."""
+    endings = {title[found.start() :] if (found := SITE_NAME.search(title)) else "" for title in set(titles)}
+    return endings.pop() if len(set(titles)) > 1 and len(endings) == 1 else ""
 
 
 def _heading(name: str, say: BriefWords) -> str:
     if name == QUALIFICATION:
         return say["disagree"]
-    if name == MORE:
-        return say["more"]
     return name.removeprefix(ENTITY_PREFIX) if name.startswith(ENTITY_PREFIX) else say.heading(name)
-
-
-def _place(one: Quotation) -> str:
-    title, heading = (one_line(NUMBERING.sub("", text)) for text in (one.source.title, one.passage.heading))
-    return f"*{title}*" if not heading or heading == title else f"*{title}: {heading}*"
 
 
 def _counts(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
@@ -142,9 +252,9 @@ def _counts(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
     parts = []
     if task.documents_searched:
         parts.append(say.say("searched", count=say.count(task.documents_searched, "document", "documents")))
-    parts.append(say.say("read", count=f"{max(documents_read(task), len(cited)):,}"))
-    parts.append(say.say("cited", count=f"{len(cited):,}"))
-    parts.append(say.say("passage_quoted" if len(quoted) == 1 else "passages_quoted", count=f"{len(quoted):,}"))
+    parts.append(say.say("read", count=say.number(max(documents_read(task), len(cited)))))
+    parts.append(say.say("cited", count=say.number(len(cited))))
+    parts.append(say.say("passage_quoted" if len(quoted) == 1 else "passages_quoted", count=say.number(len(quoted))))
     return " · ".join(parts)
 
 
@@ -158,7 +268,7 @@ def _empty(task: WriteInput, every: list[Reading], say: BriefWords) -> str:
 
 def limit_lines(task: WriteInput, quoted: list[Quotation], say: BriefWords, *, answered: bool = True) -> list[str]:
     """Bullets of the section "Not covered, and limits"."""
-    stated = [f"- {one_line(gap.description)}" for gap in _gaps(task)[:MOST_GAPS]]
+    stated = [f"- {one_line(say.told(gap.description))}" for gap in _gaps(task)[:MOST_GAPS]]
     nothing = [f"- {say['no_gaps']}"] if answered else []
     return [
         *(stated or nothing),
@@ -173,8 +283,8 @@ def empty_lines(task: WriteInput, say: BriefWords) -> list[str]:
     """The brief that says that nothing was found."""
     answer = say["no_answer_yet" if task.cut_short else "no_answer"]
     lines = [f"## {say['short_answer']}", "", answer, ""]
-    lines += [f"- {one_line(gap.description)}" for gap in _gaps(task)[:MOST_GAPS]]
-    read = say.say("read", count=f"{documents_read(task):,}")
+    lines += [f"- {one_line(say.told(gap.description))}" for gap in _gaps(task)[:MOST_GAPS]]
+    read = say.say("read", count=say.number(documents_read(task)))
     lines += ["", f"## {say['what_was_searched']}", ""]
     if task.documents_searched is not None:
         count = say.count(task.documents_searched, "document", "documents")
@@ -229,13 +339,15 @@ def _voices(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:
 
 def _other_language(task: WriteInput, every: list[Reading], say: BriefWords) -> list[str]:
     """Up front: the documents speak another language than the question."""
-    spoken = detect_language(" ".join(reading.document.text[:LOOKED_AT] for reading in every))
     own = task.language.split("-")[0].casefold()
-    if not every or spoken == own or spoken not in KNOWN_LANGUAGES or own not in KNOWN_LANGUAGES:
+    spoken = Counter(detect_language(reading.document.text[:LOOKED_AT]) for reading in every)
+    # A collection that is translated in part speaks its language all the same.
+    if not spoken or own not in KNOWN_LANGUAGES or spoken[own] >= OWN_SHARE * spoken.total():
         return []
-    names = (BriefWords(code)["language"] for code in (own, spoken))
-    question, found = names
-    return [say.say("other_language", question=question, documents=found)]
+    found = spoken.most_common(1)[0][0]
+    if found not in KNOWN_LANGUAGES:
+        return []
+    return [say.say("other_language", question=say.language_name(own), documents=say.language_name(found))]
 
 
 def _language(task: WriteInput, say: BriefWords) -> list[str]:

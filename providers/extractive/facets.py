@@ -1,4 +1,4 @@
-"""The parts of an answer: what each looks for, how it is asked, and under which heading the brief shows it."""
+"""The parts of an answer: what each looks for, and under which heading the brief shows it."""
 
 import re
 from dataclasses import dataclass
@@ -12,22 +12,19 @@ class Facet:
     """One part of an answer."""
 
     name: str
-    ask: str
-    """Words added to the key words of the question to make a search of it; empty: the question itself."""
     rationale: str
     pattern: re.Pattern[str]
     """What a sentence that serves this part tends to hold."""
     heading: str
 
 
-def _facet(name: str, ask: str, rationale: str, heading: str, pattern: str) -> Facet:
-    return Facet(name, ask, rationale, re.compile(pattern, re.IGNORECASE), heading)
+def _facet(name: str, rationale: str, heading: str, pattern: str) -> Facet:
+    return Facet(name, rationale, re.compile(pattern, re.IGNORECASE), heading)
 
 
 _ALL = (
     _facet(
         "definition",
-        "definition and meaning",
         "The words of the question have to be clear before anything else.",
         "What it is",
         r"\b(?:is|are)\s+(?:an?|the|called|known|defined)\b|\bmeans\b|\brefers?\s+to\b|\bprovides?\b"
@@ -36,7 +33,6 @@ _ALL = (
     ),
     _facet(
         "mechanism",
-        "how it works",
         "The answer rests on what is done, step by step.",
         "How it works",
         r"\bto\s+(?:prevent|avoid|ensure|guarantee|protect|make\s+sure|reclaim|allow|enable|solve)\b|\bensur\w+"
@@ -47,7 +43,6 @@ _ALL = (
     ),
     _facet(
         "reason",
-        "reason and background",
         "The question asks for reasons, so passages that state one come first.",
         "Reasons",
         r"\bbecause\b|\bsince\b|\breasons?\b|\bdue\s+to\b|\bin\s+order\s+to\b|\bso\s+that\b|\btherefore\b|\bcaused?\b"
@@ -55,7 +50,6 @@ _ALL = (
     ),
     _facet(
         "problem",
-        "problem and risk",
         "What goes wrong without it shows why the answer matters.",
         "What the problem is",
         r"\bproblems?\b|\brisks?\b|\bdanger\w*|\bloss\b|\blost\b|\bcorrupt\w*|\bfail\w*|\bwould\s+\w+|\bcannot\b"
@@ -63,7 +57,6 @@ _ALL = (
     ),
     _facet(
         "settings",
-        "settings, parameters and default values",
         "Settings and their values decide how it behaves in practice.",
         "Settings and thresholds",
         r"\bdefaults?\b|\bparameters?\b|\bsettings?\b|\boptions?\b|\bset\s+to\b|\bpragma\b|\bconfigur\w+"
@@ -72,7 +65,6 @@ _ALL = (
     ),
     _facet(
         "failure",
-        "failure, errors and recovery",
         "A reader needs to know what happens when it does not work.",
         "If it fails",
         r"\berrors?\b|\bfail\w*|\bwarnings?\b|\brefuse\w*|\babort\w*|\bshut\s*down\b|\brecover\w*|\brestor\w+"
@@ -81,7 +73,6 @@ _ALL = (
     ),
     _facet(
         "check",
-        "monitor, check and verify",
         "A reader wants to see for themselves how things stand.",
         "What to check",
         r"\bchecks?\b|\bmonitor\w*|\bverif\w+|\bexamin\w+|\binspect\w*|\bviews?\b|\bquer(?:y|ies)\b.{0,40}\b(?:show"
@@ -90,7 +81,6 @@ _ALL = (
     ),
     _facet(
         "limits",
-        "limitations and exceptions",
         "Exceptions can turn an answer round, so they are looked for on purpose.",
         "Limits and exceptions",
         r"\bnot\b|\bonly\b|\bcannot\b|\bexcept\w*|\blimit\w*|\brestrict\w*|\bunless\b|\bdoes\s+not\b|\bmust\b"
@@ -98,7 +88,6 @@ _ALL = (
     ),
     _facet(
         "version",
-        "version changes and releases",
         "What holds may have changed between versions.",
         "Version notes",
         r"\b(?:version|release)s?\s+v?\d|\bsince\s+(?:version|release|v?\d)|\bas\s+of\s+(?:version|\w+\s+\d)"
@@ -109,7 +98,6 @@ _ALL = (
     ),
     _facet(
         "items",
-        "list of types and variants",
         "The question asks for a list, so passages that enumerate come first.",
         "The items",
         r"\b(?:following|several|various|two|three|four|five|six|seven|eight|nine|ten)\b|:\s|,\s\w+,?\s(?:and|or)\s"
@@ -118,7 +106,6 @@ _ALL = (
     ),
     _facet(
         "comparison",
-        "differences",
         "Passages that speak of both sides at once answer most directly.",
         "Side by side",
         r"\bdifferences?\b|\bdiffers?\b|\bunlike\b|\bwhereas\b|\bwhile\b|\bthan\b|\bcompared\b|\binstead\b|\bboth\b"
@@ -127,7 +114,6 @@ _ALL = (
     ),
     _facet(
         "steps",
-        "steps and commands",
         "The question asks how to do it, so instructions come first.",
         "How to do it",
         r"\bto\s+\w+\b.{0,60}\b(?:use|run|set|call|issue|execute|invoke|specify|create|add)\b|\buse(?:d|s)?\b"
@@ -137,14 +123,12 @@ _ALL = (
     ),
     _facet(
         "fact",
-        "",
         "The question as it stands finds the passages that answer it directly.",
         "What the documents say",
         r"\bis\b|\bare\b|\bdefault\w*|\bmaximum\b|\bcan\b|\bmust\b|\b\d[\d,.]*\b",
     ),
     _facet(
         "guidance",
-        "",
         "Asked for by guidance given to this run.",
         "Asked for by guidance",
         r"\b\w",

@@ -14,7 +14,7 @@ from providers.extractive.asked_form import read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
 from providers.extractive.passages import FoundPassage, containment, shorten
-from providers.extractive.question import read_question
+from providers.extractive.question import QUESTION_PREFIX, read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
 from providers.extractive.ranking import (
     DUPLICATE,
@@ -28,6 +28,7 @@ from providers.extractive.ranking import (
     same,
     score_ranges,
 )
+from providers.extractive.sides import what_is
 from providers.extractive.sources_read import Reading, readings
 
 COVERAGE_FLOOR = 0.4
@@ -48,13 +49,16 @@ MOST_ANSWERS = 3
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     """Find the passages of one sub-query."""
     every = readings(task.sources, documents, task.language)
-    question = read_question(task.query)
+    if task.sub_query.facet.startswith(QUESTION_PREFIX):
+        task = task.model_copy(update={"query": task.sub_query.text})
+    question = read_question(task.query, task.language)
     asked = _question_to_answer(task)
     known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
     missing = missing_names(asked, task.language, known, lambda: (reading.document.all_keys for reading in every))
     if missing:
         return AnalysisDraft(findings=[], gaps=[stated_gaps.names_missing(missing, known, task)])
-    main = task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
+    alone = task.sub_query.facet.startswith(QUESTION_PREFIX)
+    main = alone or task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
     candidates = _without_left_out(rank_passages(every, aim), task)
     answers = _without_left_out(_answers(task, every, aim), task)
@@ -87,8 +91,10 @@ def _without_left_out(passages: list[FoundPassage], task: AnalyzeInput) -> list[
 
 def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPassage]:
     """The passages that answer the person's question in the form that it asks for, surest first."""
-    asked = read_asked(task.query, task.language)
-    search = AnswerSearch.of(asked, known_frequencies(task, every, task.query))
+    facet = task.sub_query.facet
+    side = facet.removeprefix(ENTITY_PREFIX) if facet.startswith(ENTITY_PREFIX) else ""
+    asked = what_is(side, task.language) if side else read_asked(task.query, task.language)
+    search = AnswerSearch.of(asked, known_frequencies(task, every, side or task.query))
     spans: dict[tuple[str, int, int], FoundPassage] = {}
     by_source = {reading.source.id: reading for reading in every}
     for answer in search.find(every)[: 4 * MOST_ANSWERS]:
@@ -126,8 +132,15 @@ def _finding(
         quotes=[
             QuoteDraft(source_id=one.source_id, quote=one.text, start=one.start) for one in [passage, *agreeing[:2]]
         ],
-        category=QUALIFICATION if _qualifies(passage, aim) else task.sub_query.facet or None,
+        category=_category(passage, task.sub_query.facet, aim),
     )
+
+
+def _category(passage: FoundPassage, facet: str, aim: Aim) -> str | None:
+    """The part of the brief that a passage is for; what answers one of several questions stays with it."""
+    if not facet.startswith(QUESTION_PREFIX) and _qualifies(passage, aim):
+        return QUALIFICATION
+    return facet or None
 
 
 def _find_agreeing(passage: FoundPassage, candidates: list[FoundPassage], terms: QuestionTerms) -> list[FoundPassage]:

@@ -99,7 +99,34 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
         first = before
     if _next_corrects(document, last) or _too_long(document, first, last):
         return None
-    return (first, last)
+    return _whole_list(document, first, last)
+
+
+def _whole_list(document: Structure, first: int, last: int) -> tuple[int, int]:
+    """A passage of several items as the whole list, with its code and the sentence that announces it, if that fits."""
+    numbers = {document.sentences[index].block for index in range(first, last + 1)}
+    items = [number for number in numbers if document.blocks[number].kind is TextBlockKind.ITEM]
+    if len(items) < 2:
+        return (first, last)
+    section, low, high = document.blocks[items[0]].section, min(items), max(items)
+    listed = (TextBlockKind.ITEM, TextBlockKind.CODE)
+    while low and document.blocks[low - 1].kind in listed and document.blocks[low - 1].section == section:
+        low -= 1
+    end = len(document.blocks) - 1
+    while high < end and document.blocks[high + 1].kind in listed and document.blocks[high + 1].section == section:
+        high += 1
+    start, stop = first, last
+    while start and document.sentences[start - 1].block >= low:
+        start -= 1
+    if (
+        start
+        and document.of(document.sentences[start - 1]).endswith(":")
+        and document.block_of(start - 1).section == section
+    ):
+        start -= 1
+    while stop + 1 < len(document.sentences) and document.sentences[stop + 1].block <= high:
+        stop += 1
+    return (first, last) if _too_long(document, start, stop) or leans(document, start) else (start, stop)
 
 
 def span_of(document: Structure, first: int, last: int) -> tuple[int, int]:

@@ -1,12 +1,13 @@
 """The planner: from the type of a question to two to five searches, each for another part of the answer."""
 
 import re
+from collections.abc import Mapping
 
 from contracts.identity import normalized_text
 from contracts.roles import PlanDraft, PlanInput, SubQueryDraft
 from providers.extractive.asked_form import MEASURES, AnswerForm, read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS
-from providers.extractive.question import PARTS, Question, QuestionType, read_question
+from providers.extractive.question import PARTS, QUESTION_PREFIX, Question, QuestionType, read_question, split_questions
 from providers.extractive.question_terms import key_words, named_terms
 from providers.language_words import language_words
 
@@ -49,20 +50,32 @@ _APPROACH = {
 def plan(task: PlanInput) -> PlanDraft:
     """Make the plan; done again, it asks other words first."""
     question = read_question(task.query, task.language)
+    several = split_questions(task.query, task.language)
     wanted = [part for part in _guidance(task) if len(part.query) >= SHORTEST_QUERY]
     again = bool(task.issues or task.previous)
     asked = {normalized_text(text) for text in task.previous}
-    proposals = _distinct([*_proposals(question, task.language, wider=again)])
+    aspects = language_words(task.language).aspects
+    own = [_one_of_several(text, number, aspects) for number, text in enumerate(several, start=1)]
+    proposals = _distinct([*own, *([] if own and not again else _proposals(question, task.language, wider=again))])
     fresh = [proposal for proposal in proposals if normalized_text(proposal.query) not in asked]
     extra = [proposal for proposal in wanted if normalized_text(proposal.query) not in asked]
     limit = max(1, task.max_sub_queries)
-    aim = min(limit, max(task.min_sub_queries, AIM + (1 if extra or again else 0)))
+    aim = min(limit, max(task.min_sub_queries, len(own), AIM + (1 if extra or again else 0)))
     # Nothing was gathered for the plan that is done again, so the question itself stays; all else is new if possible.
-    ordered = [*proposals[:1], *extra, *(fresh if again else proposals[1:]), *proposals]
+    first = max(1, len(own))
+    ordered = [*proposals[:first], *extra, *(fresh if again else proposals[first:]), *proposals]
     most = min(aim, max(task.min_sub_queries, 1 + len(extra) + len(fresh))) if again else aim
     chosen = _distinct(ordered)[:most]
     numbered = [proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)]
     return PlanDraft(research_brief=_brief(question, numbered), sub_queries=numbered)
+
+
+def _one_of_several(text: str, number: int, aspects: Mapping[str, str]) -> SubQueryDraft:
+    return SubQueryDraft(
+        query=_long_enough(text[:LONGEST_QUERY], aspects),
+        rationale="The text asks several questions; each is answered by itself.",
+        facet=f"{QUESTION_PREFIX}{number}",
+    )
 
 
 def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:
@@ -75,9 +88,10 @@ def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:
 
 def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQueryDraft]:
     parts = PARTS[question.kind]
+    aspects = language_words(language).aspects
     main = FACETS[parts[0]]
     own_words = " ".join(question.text.split())[:LONGEST_QUERY]
-    first = SubQueryDraft(query=_long_enough(own_words), rationale=main.rationale, facet=main.name)
+    first = SubQueryDraft(query=_long_enough(own_words, aspects), rationale=main.rationale, facet=main.name)
     key_phrase = question.key_phrase or own_words
     found = [first]
     asked = read_asked(own_words, language)
@@ -89,7 +103,7 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
         parts = parts[:1]
     found += [
         SubQueryDraft(
-            query=_long_enough(f"{name}: meaning and default value"[:LONGEST_QUERY]),
+            query=_long_enough(aspects["setting"].format(name=name)[:LONGEST_QUERY], aspects),
             rationale="A name in the question is looked up by itself.",
             facet="definition" if main.name != "definition" else "settings",
         )
@@ -97,21 +111,23 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
         if "_" in name or "." in name
     ][:2]
     if question.entities:
-        found += [_about(entity, question) for entity in question.entities]
+        found += [_about(entity, question, language) for entity in question.entities]
     for name in parts[1:]:
         facet = FACETS[name]
-        ask = "maximum, limit" if name == "limits" and question.kind is QuestionType.QUANTITY else facet.ask
+        ask = aspects["number" if name == "limits" and question.kind is QuestionType.QUANTITY else name]
         found.append(SubQueryDraft(query=f"{key_phrase}: {ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name))
     if wider:
         found.insert(
             1,
             SubQueryDraft(
-                query=_long_enough(f"{key_phrase} {main.ask}".strip()), rationale=main.rationale, facet=main.name
+                query=_long_enough(f"{key_phrase} {aspects.get(main.name, '')}".strip(), aspects),
+                rationale=main.rationale,
+                facet=main.name,
             ),
         )
         found += [
             SubQueryDraft(
-                query=_long_enough(f"{name}: overview and definition"),
+                query=aspects["overview"].format(name=name),
                 rationale="A name in the question, looked up by itself.",
                 facet="definition",
             )
@@ -120,12 +136,13 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
     return found
 
 
-def _about(entity: str, question: Question) -> SubQueryDraft:
-    others = {word.casefold() for other in question.entities for word in key_words(other)}
-    rest = [word for word in key_words(question.text) if word.casefold() not in others]
-    query = " ".join([entity, *rest[:6]])
+def _about(entity: str, question: Question, language: str) -> SubQueryDraft:
+    others = {word.casefold() for other in question.entities for word in key_words(other, language)}
+    rest = [word for word in key_words(question.text, language) if word.casefold() not in others]
+    aspects = language_words(language).aspects
+    query = " ".join([entity, *rest[:6]]) if rest else aspects["what_is"].format(name=entity)
     return SubQueryDraft(
-        query=_long_enough(query),
+        query=_long_enough(query, aspects),
         rationale="Each side of the comparison is looked up by itself.",
         facet=f"{ENTITY_PREFIX}{entity}"[:60],
     )
@@ -152,8 +169,8 @@ def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     return found
 
 
-def _long_enough(query: str) -> str:
-    return query if len(query) >= SHORTEST_QUERY else f"{query}: overview and definition"
+def _long_enough(query: str, aspects: Mapping[str, str]) -> str:
+    return query if len(query) >= SHORTEST_QUERY else aspects["overview"].format(name=query)
 
 
 def _distinct(proposals: list[SubQueryDraft]) -> list[SubQueryDraft]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from providers.extractive.question_terms import key_words
+from providers.sentences import sentence_spans
 
 
 class QuestionType(StrEnum):
@@ -43,6 +44,7 @@ _PATTERNS: tuple[tuple[QuestionType, re.Pattern[str]], ...] = tuple(
             QuestionType.COMPARE,
             (
                 r"\bcompar(?:e|ed|ison|ing)\b|\bdifferences?\s++between\b|\bdiffers?\b|\b(?:vs\.?|versus)\s|\bbetter\s*:|"
+                r"\bunterschied\w*+\s++zwischen\b|\bunterscheide\w++\s++sich\b|\bdiff?[ée]ren\w++\s++entre\b|\bdifferenz\w++\s++[tf]ra\b|\bverschil\w*+\s++tussen\b|"
                 r"\bcontrast\b|\bdistinguish\b|\badvantages?\b.*\bover\b|\bwhich\s++(?:one\s++)?is\s++(?:better|faster)\b.*\bor\b"
             ),
         ),
@@ -96,12 +98,24 @@ _SIDES = tuple(
     re.compile(pattern + r"(?:\s++(?:in|for|when|with|on)\s++.+)?$", re.IGNORECASE | re.DOTALL)
     for pattern in (
         r"\bbetween\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)",
+        r"\b(?:zwischen|entre|tra|fra|tussen)\s++(?P<a>.+?)\s++(?:und|et|y|e|en)\s++(?P<b>.+?)",
+        r"\bunterscheide\w++\s++sich\s++(?P<a>.+?)\s++(?:und|von)\s++(?P<b>.+?)",
         r"\bcompar\w+\s++(?P<a>.+?)\s++(?:and|with|to|against|vs\.?|versus)\s++(?P<b>.+?)",
         r"\bhow\s++(?:do|does|is|are)\s++(?P<a>.+?)\s++differ\w*\s++from\s++(?P<b>.+?)",
         r"\bhow\s++(?:do|does)\s++(?P<a>.+?)\s++and\s++(?P<b>.+?)\s++(?:differ|compare)",
         r"^(?P<a>.+?)\s++(?:vs\.?|versus|compared\s++(?:to|with))\s++(?P<b>.+?)",
         r"\b(?:better|faster|safer)\s*+[:,]?\s*+(?P<a>.+?)\s++or\s++(?P<b>.+?)",
     )
+)
+
+
+MOST_QUESTIONS = 5
+QUESTION_PREFIX = "question:"
+"""Of the facet of a search that is one of several questions; its number follows."""
+POINTING_BACK = re.compile(
+    r"\b(?:it|its|they|them|their|this|these|those|er|sie|ihn|ihm|dies\w*|il|elle|ils|elles|cela|celui-ci|esto|eso|ello"
+    r"|esso|essa|ciò|questo|isto|isso|ele|ela|het|hij|zij|dit|dat)\b(?!\s++(?:possible|true|necessary)\b)",
+    re.IGNORECASE,
 )
 
 
@@ -132,8 +146,26 @@ def read_question(text: str, language: str = "en") -> Question:
     """Classify a question by its wording."""
     core = _core(text)
     kind = next((kind for kind, pattern in _PATTERNS if pattern.search(core)), QuestionType.FACT)
-    entities = _sides(core) if kind is QuestionType.COMPARE else ()
+    entities = _sides(core, language) if kind is QuestionType.COMPARE else ()
     return Question(text.strip(), kind, " ".join(key_words(core, language)[:18]), entities)
+
+
+def split_questions(text: str, language: str = "en") -> list[str]:
+    """The questions of a text that asks several, in order, at most `MOST_QUESTIONS`; none of a text that asks one.
+
+    A question that only points back (`Why does it do that?`) belongs to the one before it.
+    """
+    found: list[str] = []
+    for start, end in sentence_spans(" ".join(text.split())):
+        sentence = " ".join(text.split())[start:end].strip()
+        if not sentence.endswith("?"):
+            continue
+        content = key_words(sentence, language)
+        if found and (not content or POINTING_BACK.search(sentence)):
+            found[-1] = f"{found[-1]} {sentence}"
+        elif content:
+            found.append(sentence)
+    return found[:MOST_QUESTIONS] if len(found) > 1 else []
 
 
 def _core(text: str) -> str:
@@ -145,12 +177,12 @@ def _core(text: str) -> str:
     return (asking[0] if asking else flat)[:600]
 
 
-def _sides(text: str) -> tuple[str, ...]:
+def _sides(text: str, language: str) -> tuple[str, ...]:
     flat = text.strip().rstrip("?.! ")
     for pattern in _SIDES:
         match = pattern.search(flat)
         if match:
-            sides = [" ".join(key_words(match.group(side))) for side in ("a", "b")]
+            sides = [" ".join(key_words(match.group(side), language)) for side in ("a", "b")]
             if all(sides) and sides[0].casefold() != sides[1].casefold():
                 return tuple(sides)
     return ()

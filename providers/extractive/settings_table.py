@@ -1,12 +1,13 @@
 """The table of settings: a row exists only if name and value stand in the same sentence; cells are copied from it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from providers.extractive.brief_quotations import Quotation
-from providers.extractive.brief_text import BriefWords, one_line
+from providers.extractive.brief_text import BriefWords
 from providers.extractive.passages import shorten
+from providers.extractive.quoted_markdown import one_line
 from providers.sentences import sentence_spans
 
 MOST_ROWS = 8
@@ -58,6 +59,11 @@ def rows(quoted: Iterable[Quotation]) -> list[SettingRow]:
             if row is not None:
                 found.setdefault((row.name, row.value), row)
     return list(found.values())[:MOST_ROWS]
+
+
+def settings_lines(found: Sequence[SettingRow], say: BriefWords) -> list[str]:
+    """The settings as a table of Markdown."""
+    return [table_head(say), *(table_line(row) for row in found), ""]
 
 
 def table_head(say: BriefWords) -> str:

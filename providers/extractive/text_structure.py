@@ -1,6 +1,7 @@
 """The blocks and sentences of a stored text, with offsets: what may be quoted, and under which headings it stands."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,8 +18,15 @@ ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remar
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
+BULLETS = " \t\n-*+•.)0123456789"
+UNITS = re.compile(
+    r"[(\[]?(?:in )?(?:%|°[CF]?|[€$£]|[kMGT]?i?B|bytes?|[mµn]?s|sec|min|h|hours?|days?|years?"
+    r"|[kmcµn]?m[²³]?|km²|m/s|[kmµ]?g|t|[kMG]?Hz|[kMm]?[VWA]|kWh|l|hPa|mm/h|-)[)\]]?|[(\[][^()\[\]]{1,15}[)\]]"
+)
 TERMINAL = re.compile(r"[.!?…:;][\"'”’)\]*_`^\d]*$")
 LABEL_LENGTH = 120
+SHORTEST_WRAPPED = 50
+"""Characters: programs that wrap text fill at least so much of a line."""
 DAYS_HAVE_POINTS = ("de",)
 DAY_AT_END = re.compile(r"\b\d{1,2}\.\s?$")
 GLOSS = re.compile(r"^\S[^\n.;:—–]{0,60}\s(?:[—–]|--?)\s")
@@ -32,6 +40,8 @@ class TextBlockKind(StrEnum):
     PROSE = "prose"
     ITEM = "item"
     ROW = "row"
+    HEAD = "head"
+    """The header of a table, and the row of units below it: shown with each row, no evidence by itself."""
     CODE = "code"
     LABEL = "label"
     """A line of its own that is no sentence: the term of a definition, a caption, a crumb of navigation."""
@@ -50,6 +60,8 @@ class TextBlock:
     """Offset where its section begins."""
     label: int | None = None
     """Offset of the term line that this block explains."""
+    header: int | None = None
+    """Of a row: where the header of its table begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,37 @@ class Structure:
     language: str
     blocks: list[TextBlock] = field(default_factory=list)
     sentences: list[Sentence] = field(default_factory=list)
+    table_heads: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Header of a table by its offset, and the row of units where there is one."""
+
+    def blocks_within(self, start: int, end: int) -> list[TextBlock]:
+        """The blocks that a range touches, in order."""
+        first = bisect_right(self.blocks, start, key=lambda block: block.start)
+        while first and self.blocks[first - 1].end > start:
+            first -= 1
+        last = bisect_left(self.blocks, end, key=lambda block: block.start)
+        return [block for block in self.blocks[first:last] if block.end > start]
+
+    def mark_of(self, item: TextBlock) -> str:
+        """The bullet or the number of a list item."""
+        line = self.text.rfind("\n", 0, item.start) + 1
+        found = ITEM.match(self.text[line : item.start])
+        mark = found[0].strip() if found else "-"
+        return "-" if mark in "*+•" else mark
+
+    def list_goes_on(self, first: TextBlock, end: int) -> bool:
+        """Whether the list that a quote announces or begins has more items behind its end."""
+        inside = self.blocks_within(first.start, end)
+        following = bisect_left(self.blocks, end, key=lambda block: block.start)
+        if sum(block.kind is TextBlockKind.ITEM for block in inside) < 2 or following >= len(self.blocks):
+            return False
+        after, last = self.blocks[following], inside[-1]
+        return (
+            last.kind is TextBlockKind.ITEM
+            and after.kind is TextBlockKind.ITEM
+            and after.section == last.section
+            and not self.text[last.end : after.start].strip(BULLETS)
+        )
 
     @cached_property
     def _traits(self) -> dict[int, "Traits"]:
@@ -258,15 +301,26 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
         pending.clear()
         label = None
 
+    header: int | None = None
     for position, (offset, line) in enumerate(lines):
         if line.lstrip().startswith("|"):
             flush()
-            if not RULE_ROW.match(line) and len([cell for cell in line.split("|") if cell.strip()]) > 1:
-                found.blocks.append(TextBlock(TextBlockKind.ROW, offset, offset + len(line), path, section))
+            if RULE_ROW.match(line):
+                continue
+            place, kind = (offset, offset + len(line)), TextBlockKind.ROW
+            if position + 1 < len(lines) and RULE_ROW.match(lines[position + 1][1]):
+                header, kind = offset, TextBlockKind.HEAD
+                found.table_heads[offset] = [place]
+            elif header is not None and RULE_ROW.match(lines[position - 1][1]) and _says_units(line):
+                kind = TextBlockKind.HEAD
+                found.table_heads[header].append(place)
+            if kind is TextBlockKind.HEAD or len([cell for cell in line.split("|") if cell.strip()]) > 1:
+                found.blocks.append(TextBlock(kind, *place, path, section, header=header))
             continue
+        header = None
         if ITEM.match(line):
             flush()
-        elif position == 0 and len(lines) > 1 and _is_label(line):
+        elif position == 0 and len(lines) > 1 and _is_label(line) and not _goes_on(line, lines[1][1]):
             found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
             label = offset
             continue
@@ -274,8 +328,19 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
     flush()
 
 
+def _says_units(row: str) -> bool:
+    """Whether a row below a header says in what its columns count: `| | (ms) | MB |`."""
+    cells = [cell.strip() for cell in row.split("|") if cell.strip()]
+    return bool(cells) and all(UNITS.fullmatch(cell) for cell in cells)
+
+
 def _is_label(text: str) -> bool:
     return len(text) <= LABEL_LENGTH and not TERMINAL.search(text.strip())
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether a program wrapped a line: it is long, and the next one begins in the middle of a sentence."""
+    return len(line) >= SHORTEST_WRAPPED and following.lstrip()[:1].islower()
 
 
 def _is_gloss(text: str, block: TextBlock) -> bool:

@@ -51,6 +51,16 @@ OTHER_TEXT_NAMES: Final = frozenset(
     .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql""".split()
 )
 """Text that is no document."""
+DOCUMENT_NAMES: Final = frozenset(
+    """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
+    .ppt .pptx .odp .epub .eml .msg .log .gz""".split()
+)
+"""A file of such a name is meant as a document, whatever is in it."""
+OTHER_NAMES: Final = OTHER_TEXT_NAMES | frozenset(
+    """.png .jpg .jpeg .gif .webp .ico .bmp .tif .tiff .mp3 .mp4 .wav .ogg .webm .mov .woff .woff2 .ttf .otf .eot .zip
+    .tar .bz2 .xz .7z .so .o .a .dll .exe .pyc .class .jar .db .sqlite .bin .inv .idx""".split()
+)
+"""Files of such names were never meant as documents."""
 NOT_READ: Final = {
     ".rtf": "a text in RTF is not read: save it as .docx",
     "application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument sheet is not read: save it as .xlsx",
@@ -100,6 +110,14 @@ MEDIA_TYPE: Final = re.compile(
 """Some servers forget the semicolon before the character set."""
 LISTED: Final = re.compile(r'(?:[^,"]++|"[^"]*+"?)++')
 CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})\"?\s*(?:;|$)", re.IGNORECASE)
+
+
+def is_meant_as_document(name: str, kind: str) -> bool:
+    """Whether a file that could not be read, for a reason of this kind, could have been a document at all."""
+    suffix = PurePosixPath(name.lower()).suffix
+    if kind == "binary":
+        return suffix in DOCUMENT_NAMES
+    return kind == "secret" or suffix not in OTHER_NAMES
 
 
 def sniff(raw: bytes, name: str) -> DocumentKind:

@@ -16,6 +16,7 @@ from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
 from providers.models.prices import load_prices
+from tests.architecture import readme_sample
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
 from workers.settings.sections import FileSettings
 
@@ -177,3 +178,12 @@ def test_the_command_itself_answers() -> None:
     command = [str(Path(sys.executable).with_name("research")), "--help"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "run" in result.stdout
+
+
+def test_the_sample_report_of_the_readme_is_what_the_demo_gives() -> None:
+    """The sample is a report of today's code; `python -m tests.architecture.readme_sample` writes it anew."""
+    block = readme_sample.BLOCK.search(readme_sample.README.read_text("utf-8"))
+    assert block is not None
+    if block["python"] != readme_sample.python_version():
+        pytest.skip(f"the sample is of the documentation of Python {block['python']}")
+    assert block["sample"] == readme_sample.make_sample()

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.decisions import GateResult
+from contracts.decisions import GateIssue, GateResult
 from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import OpenPause
 from contracts.vocabulary import AgentRole, ThinkMode
@@ -17,8 +17,8 @@ UNREADABLE: Final = object()
 """Stands for an answer of a hook that is no JSON."""
 
 
-def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> None:
-    """Keep what the gate says, as a decision with the figures of the unit."""
+def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], news: list[GateIssue]) -> None:
+    """Keep what the gate says, as a decision with the figures of the unit; of its issues, `news` are told to people."""
     run.state.gates.append(gate)
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
@@ -30,7 +30,7 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any]) -> 
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,
-        issues=[issue.message for issue in gate.issues],
+        issues=[issue.message for issue in news],
     )
 
 

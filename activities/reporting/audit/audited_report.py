@@ -89,7 +89,8 @@ class AuditedReport(Contract):
 
 def registry_of(report: AuditedReport) -> Registry:
     """The addresses that the text may name."""
-    return Registry.of([source.url for source in report.sources], report.query)
+    quotes = (item.quote for item in report.evidence)
+    return Registry.of([source.url for source in report.sources], report.query, quotes)
 
 
 def marks_of(report: AuditedReport) -> list[CitationMark]:

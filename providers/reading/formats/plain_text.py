@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Iterator
 from typing import Final
 
 from providers.errors import SourceUnreadable
@@ -11,6 +12,9 @@ from providers.reading.cleaning import clean, escape_markup, one_line
 UNDERLINE: Final = re.compile(r"^([=\-~^*#+\"'`])\1{2,}$")
 UNDERLINE_LEVELS: Final = {"=": 1, "#": 1, "*": 1, "-": 2, "~": 3, "^": 4, '"': 4, "+": 3, "'": 4, "`": 4}
 NUMBERED: Final = re.compile(r"^(\d{1,2}(?:\.\d{1,2}){0,4})\.?\s{1,4}(?=[A-Z])")
+DELIMITER: Final = re.compile(r"(-{4,}+|\.{4,}+)[ \t]*+$")
+LONGEST_LISTING: Final = 80
+"""Lines that may stand between two delimiters of a listing."""
 BULLET: Final = re.compile(r"^\s{0,8}([-*+•o]|\d{1,3}[.)])\s+(?=\S)")
 ALIGNED: Final = re.compile(r"\S {3,}\S|\t|^\s*[|+][-=|+ ]")
 LONGEST_HEADING: Final = 80
@@ -46,7 +50,36 @@ def extract_log(text: str) -> Extraction:
 
 
 def write_plain_text(builder: TextBuilder, text: str) -> None:
-    """Append the blocks of a plain text."""
+    """Append the blocks of a plain text; what stands between two lines of dashes or points is a listing."""
+    lines, start = text.split("\n"), 0
+    for first, last in _listings(lines):
+        _write_blocks(builder, "\n".join(lines[start:first]))
+        if not builder.cut and any(line.strip() for line in lines[first + 1 : last]):
+            add_code(builder, textwrap.dedent("\n".join(lines[first + 1 : last]).expandtabs(8).strip("\n")))
+        start = last + 1
+    _write_blocks(builder, "\n".join(lines[start:]))
+
+
+def _listings(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """The lines that open a listing and that close it, as AsciiDoc draws them.
+
+    Under a line of words the dashes would make a heading of it; before a blank line they are a rule.
+    """
+    opened: tuple[int, str] | None = None
+    for number, line in enumerate(lines):
+        found = DELIMITER.match(line)
+        if found is None:
+            continue
+        if opened is not None and found[1] == opened[1] and number - opened[0] <= LONGEST_LISTING:
+            yield opened[0], number
+            opened = None
+            continue
+        before = lines[number - 1].strip() if number else ""
+        after = lines[number + 1].strip() if number + 1 < len(lines) else ""
+        opened = (number, found[1]) if after and (not before or before[0] in "+[.") else None
+
+
+def _write_blocks(builder: TextBuilder, text: str) -> None:
     for block in re.split(r"\n[ \t]*(?:\n[ \t]*)+", text.expandtabs(8).strip("\n")):
         lines = [line.rstrip() for line in block.split("\n")]
         lines = [line for line in lines if line.strip()]

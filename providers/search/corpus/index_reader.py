@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from providers.errors import CorpusUnknown, Unavailable
-from providers.interfaces import ExtractedDocument, SkippedFile
+from providers.interfaces import NO_DOCUMENT, ExtractedDocument, SkippedFile
 from providers.reading.canonical_text import Extraction
 from providers.search.corpus.index_store import BUSY_SECONDS, LANGUAGE
 
@@ -96,7 +96,7 @@ class IndexReader:
     def status(self) -> IndexStatus:
         """Digest, time and counts."""
         meta = dict(self._database.execute("SELECT key, value FROM meta"))
-        (skipped,) = self._database.execute("SELECT count(*) FROM skipped").fetchone()
+        (skipped,) = self._database.execute("SELECT count(*) FROM skipped WHERE kind != ?", (NO_DOCUMENT,)).fetchone()
         return IndexStatus(meta.get("digest", ""), meta.get("indexed_at", ""), self.documents(), skipped)
 
     def language(self) -> str:
@@ -114,8 +114,9 @@ class IndexReader:
         return self._database.execute("SELECT path, raw_hash FROM documents ORDER BY path").fetchall()
 
     def skipped(self) -> list[SkippedFile]:
-        """Files that were left out, by path."""
-        rows = self._database.execute("SELECT path, kind, reason FROM skipped ORDER BY path")
+        """Documents that were left out, by path; what never was to be a document is not told."""
+        wanted = "SELECT path, kind, reason FROM skipped WHERE kind != ? ORDER BY path"
+        rows = self._database.execute(wanted, (NO_DOCUMENT,))
         return [SkippedFile(*row) for row in rows]
 
     def document_counts(self, stems: Iterable[str]) -> dict[str, int]:

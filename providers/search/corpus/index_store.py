@@ -13,7 +13,7 @@ from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "4"
+FORMAT: Final = "5"
 """Changes with the schema, the extraction, the stems or what is left out: an index of another format is built anew."""
 LANGUAGE: Final = "language"
 """Under which the index says in which language its words are."""

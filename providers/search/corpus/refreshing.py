@@ -10,14 +10,14 @@ from typing import Final
 
 from contracts.identity import short_hash
 from providers.errors import CorpusUnknown
-from providers.interfaces import IndexProgress, SkippedFile
+from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.extractor import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.file_lock import file_lock
 from providers.search.corpus.index_store import LANGUAGE, IndexDamaged, IndexWriter
 from providers.search.corpus.indexing_task import LANGUAGE_TASK, TASK, IndexedFile
-from providers.search.corpus.scanning import FoundFile, Scan, scan_folder
+from providers.search.corpus.scanning import FoundFile, Scan, scan_folder, skipped_file
 
 BATCH_FILES: Final = 16
 BATCH_BYTES: Final = 2_000_000
@@ -116,7 +116,7 @@ async def _read_changed(
     progress: Progress | None,
 ) -> None:
     root = definition.path.resolve()
-    unchanged, skipped, done = len(scan.files) - len(changed), len(scan.skipped), 0
+    unchanged, skipped, done = len(scan.files) - len(changed), _told(scan.skipped), 0
     total = len(changed)
 
     def tell(current: str) -> None:
@@ -127,8 +127,12 @@ async def _read_changed(
     async for results in _in_order(pool, [(batch, definition, root) for batch in batches_of(changed)]):
         await asyncio.to_thread(writer.write, results)
         done += len(results)
-        skipped += sum(isinstance(result, SkippedFile) for _, result in results)
+        skipped += _told(result for _, result in results if isinstance(result, SkippedFile))
         tell(results[-1][0].address)
+
+
+def _told(skipped: Iterable[SkippedFile]) -> int:
+    return sum(file.kind != NO_DOCUMENT for file in skipped)
 
 
 async def _in_order(
@@ -157,8 +161,7 @@ async def _read_batch(
         if outcome.error is None:
             results.append((file, outcome.value))
         else:
-            reason = as_unreadable(outcome.error)
-            results.append((file, SkippedFile(file.address, reason.kind, str(reason))))
+            results.append((file, skipped_file(file.address, as_unreadable(outcome.error))))
     return results
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from providers.errors import SourceUnreadable
-from providers.interfaces import SkippedFile
+from providers.interfaces import NO_DOCUMENT, SkippedFile
 from providers.reading.regular_files import check_state, unreadable
+from providers.reading.sniffing import is_meant_as_document
 from providers.search.corpus.document_addresses import path_address
 from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 
@@ -41,6 +42,12 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
     scan.files.sort(key=lambda file: file.address)
     scan.skipped.sort(key=lambda skipped: skipped.path)
     return scan
+
+
+def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
+    """A file that is left out, and whether that is worth a word."""
+    meant = is_meant_as_document(address, error.kind)
+    return SkippedFile(address, error.kind if meant else NO_DOCUMENT, str(error))
 
 
 class _Walk:
@@ -99,4 +106,4 @@ class _Walk:
             raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files stand in their own place")
 
     def _skip(self, path: str, error: SourceUnreadable) -> None:
-        self.scan.skipped.append(SkippedFile(path_address(path), error.kind, str(error)))
+        self.scan.skipped.append(skipped_file(path_address(path), error))

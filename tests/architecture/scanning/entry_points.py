@@ -13,6 +13,7 @@ from activities.reporting.links import Registry, addresses, strip_addresses
 from activities.reporting.local_numbers import LocalReport, collapse_citations
 from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
 from activities.reporting.report_sections import find_losses, join_report
+from activities.reporting.report_words import ReportWords
 from activities.roles.analyzer import Headings, find_quote
 from activities.roles.evidence_markers import Citable, PageWords, unify_markers
 from activities.roles.excerpts import excerpt, shown_parts
@@ -29,10 +30,10 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.roles import ANALYZER, SYNTHESIZER
 from contracts.web_addresses import canonical_url, host_of
 from providers.errors import ProviderError
-from providers.extractive.brief_text import blockquote, escape
 from providers.extractive.passages import shorten
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import key_words, named_terms, text_keys, text_pairs
+from providers.extractive.quoted_markdown import escape, quote_lines
 from providers.extractive.text_structure import structure_of
 from providers.models.chat import ChatReply, TokenCounts
 from providers.models.model_errors import error_for_status, shown_name
@@ -89,7 +90,7 @@ def _claims(text: str) -> object:
 
 def _html(text: str) -> object:
     numbered = _numbered(text)
-    return render_body(numbered.text, numbered.marks, REGISTRY)
+    return render_body(numbered.text, numbered.marks, REGISTRY, ReportWords("en"))
 
 
 def _corpus(text: str) -> object:
@@ -207,7 +208,7 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "text_keys": lambda text: (text_keys(text, "en"), text_pairs(text, "en")),
     "structure": _traits,
     "escape": escape,
-    "blockquote": lambda text: blockquote("a" + text, "[1]"),
+    "quote_lines": lambda text: quote_lines(structure_of("a" + text, "en"), 0, len(text) + 1, "[1]"),
     "shorten": lambda text: shorten(text, 400),
 }
 """By what it reads."""

@@ -49,6 +49,8 @@ def test_inner_steps_are_not_told() -> None:
             ("decision.recorded", "planner: execute_planning", {"agent": "planner", "action": "execute_planning"}),
             ("decision.recorded", "supervisor: evaluate_phase", {"agent": "supervisor", "action": "evaluate_phase"}),
             ("gate.evaluated", "gate 10/10 passed", {"phase": "planning", "valid": True, "score": 10}),
+            ("gate.evaluated", "gate failed: 1 findings", {"phase": "analysis", "valid": False, "issues": []}),
+            ("guidance.given", "rules: 1 findings", {"origin": "rules"}),
             ("plan.drafted", "4 sub-queries", {"count": 4}),
             ("report.updated", "1967 characters", {}),
             ("status", "3 found: what is it?", {"found": 3}),

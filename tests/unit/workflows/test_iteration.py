@@ -172,6 +172,16 @@ def test_a_folder_that_holds_no_more_is_no_fault() -> None:
     assert mendable(folder, few) == few.issues
 
 
+def test_rules_find_the_same_again() -> None:
+    """Without a model an analysis that found something is not done again for want of more, and no note is made."""
+    few = failed_for(Phase.ANALYSIS, "too_few_findings", "low_coverage")
+    found = states.state(findings=[states.finding("Water boils.")], engine_by_role={"analyzer": "extractive"})
+    assert mendable(found, few) == []
+    found.engine_by_role["analyzer"] = "model"
+    assert mendable(found, few) == few.issues
+    assert mendable(states.state(engine_by_role={"analyzer": "extractive"}), few) == few.issues
+
+
 def test_a_gate_that_cannot_be_mended_is_not_called_satisfied() -> None:
     """The decision says what the gate said, and why nothing is done about it."""
     weak = failed_for(Phase.ANALYSIS, "no_high_confidence")

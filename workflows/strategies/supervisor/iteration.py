@@ -4,7 +4,16 @@ from contracts.decisions import GateIssue, GateResult, Pause
 from contracts.evidence import Gap
 from contracts.roles import ReflectOutput
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, GatePolicy, Phase, Severity, SourceStatus, StopReason
+from contracts.vocabulary import (
+    Action,
+    AgentRole,
+    EngineKind,
+    GatePolicy,
+    Phase,
+    Severity,
+    SourceStatus,
+    StopReason,
+)
 from workflows.rules.sub_queries import unread_hits
 from workflows.strategies.supervisor.position import position_of
 
@@ -49,9 +58,12 @@ def mendable(state: ResearchState, gate: GateResult) -> list[GateIssue]:
     """Issues that doing the phase again might mend: they are what a retry and a note are about.
 
     Of ordinary sites none is of high quality, whichever are read; without such a source no finding is of high
-    confidence; and a folder in which everything that was found has been read holds no more.
+    confidence; a folder in which everything that was found has been read holds no more; and rules find in the same
+    pages what they found before.
     """
     hopeless = set()
+    if state.engine_by_role.get(AgentRole.ANALYZER) == EngineKind.EXTRACTIVE and state.findings:
+        hopeless |= {"too_few_findings", "low_coverage", "no_high_confidence"}
     if state.resolved is not None and state.resolved.web:
         hopeless.add("no_high_quality_source")
     elif all(source.status is SourceStatus.FULL for source in state.sources.values()) and not unread_hits(state):

@@ -17,7 +17,7 @@ def evaluate_phase(run: ResearchRun, unit: Unit) -> OpenPause:
     """The gate of a phase on record, and what a model is asked of it."""
     phase = Phase(unit.name)
     gate = evaluate(phase, run.state)
-    record_gate(run, gate, phase_outputs(phase, run.state))
+    record_gate(run, gate, phase_outputs(phase, run.state), mendable(run.state, gate))
     question = question_of(run, gate, reflection_prompt(phase, run.state))
     opened = OpenPause(unit=unit, moment=run.moment(), gate=gate, question=question)
     if question is not None and not run.resolved.hook:

@@ -110,7 +110,9 @@ def test_language_of_the_page_is_the_language_of_the_report() -> None:
     """The page says in which language it is, and which parts of it are in ours."""
     german = rendered(resolved=make_resolved(language="de")).html
     assert '<html lang="de">' in german
-    assert '<section class="apparatus" id="sources" lang="en">' in german
+    assert '<section class="apparatus" id="sources"><h2>Quellen</h2>' in german
+    russian = rendered(resolved=make_resolved(language="ru")).html
+    assert '<section class="apparatus" id="sources" lang="en"><h2>Sources</h2>' in russian
     assert '<html lang="en">' in rendered(resolved=make_resolved(language='"><script>')).html
 
 
@@ -269,9 +271,9 @@ def test_the_report_says_what_became_of_the_form_that_was_asked_for() -> None:
     plain = SAMPLE.state()
     assert plain.resolved is not None
     asked = plain.resolved.model_copy(update={"report_language": "de", "audience": "nurses"})
-    for engine, words in (("model", "model that wrote the report was told"), ("extractive", "Not applied")):
+    for engine, words in (("model", "Dem Modell, das den Bericht schrieb"), ("extractive", "Not applied")):
         state = SAMPLE.state(resolved=asked, engine_by_role={"synthesizer": engine})
         text = render(state, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
         assert words in text
-        assert "readers: nurses" in text
+        assert ("Leser: nurses" if engine == "model" else "readers: nurses") in text
     assert "Asked for" not in render(plain, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown

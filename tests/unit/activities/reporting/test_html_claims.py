@@ -14,12 +14,14 @@ from activities.reporting.html_claims import MARK, LinkedClaim, filter_by_verdic
 from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.links import Registry
 from activities.reporting.render import render
+from activities.reporting.report_words import ReportWords
 from tests.unit.activities.reporting.page import Page
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.activities.reporting.test_html import harmless, rendered
 
 SAMPLE = Sample()
 NOWHERE = Registry.of([])
+ENGLISH = ReportWords("en")
 
 
 def claim(text: str, *, verdict: str) -> PlacedClaim:
@@ -33,7 +35,7 @@ def linked(text: str, *stretches: str) -> str:
         LinkedClaim(index, claim(words, verdict="partial"), text.index(words), text.index(words) + len(words))
         for index, words in enumerate(stretches, start=1)
     ]
-    return render_body(text, [], NOWHERE, placed).html
+    return render_body(text, [], NOWHERE, ENGLISH, placed).html
 
 
 def test_a_sentence_leads_to_verdict_method_reason_quote_source_and_date() -> None:
@@ -88,7 +90,7 @@ def test_the_filter_has_a_button_and_a_rule_for_each_verdict_of_the_report() -> 
         assert f"main:has(#show-{name}:checked) .said:not(.v-{name})" in screen
         assert f"main:has(#show-{name}:checked) .check:not(:target, .v-{name})" in screen
     assert "All 8" in html
-    assert filter_by_verdict([], "") == ""
+    assert filter_by_verdict([], ENGLISH, "") == ""
 
 
 def test_paper_keeps_the_verdicts() -> None:
@@ -118,7 +120,7 @@ def test_marks_of_a_claim_change_nothing_else(text: str, words: str) -> None:
     assert 'class="said v-partial"' in html
     plain = re.sub(r'<a class="sign.*?</a>', "", html)
     plain = re.sub(r'<a class="said[^>]*>(.*?)</a>', r"\1", plain, flags=re.DOTALL)
-    assert plain == render_body(text, [], NOWHERE).html
+    assert plain == render_body(text, [], NOWHERE, ENGLISH).html
     assert not Page(html).unbalanced
 
 
@@ -136,7 +138,7 @@ def test_a_claim_whose_marks_would_change_the_text_is_left_alone() -> None:
     inside = text.index(".b)")
     broken = LinkedClaim(1, claim("x", verdict="partial"), inside, inside + 1)
     whole = LinkedClaim(2, claim("Next.", verdict="partial"), text.index("Next."), len(text))
-    body = render_body(text, [], Registry.of([url]), [broken, whole])
+    body = render_body(text, [], Registry.of([url]), ENGLISH, [broken, whole])
     assert f'href="{url}"' in body.html
     assert body.claims == {2}
     assert not MARK.search(body.html)
@@ -148,7 +150,7 @@ def test_links_and_numbers_within_a_sentence_stay_and_the_words_around_them_lead
     text = f"See [it]({url}), they say [1], so it is."
     mark = CitationMark(text.index("[1]"), text.index("[1]") + 3, 1, (SAMPLE.rule.id,))
     placed = [LinkedClaim(1, claim(text, verdict="partial"), 0, len(text))]
-    html = render_body(text, [mark], Registry.of([url]), placed).html
+    html = render_body(text, [mark], Registry.of([url]), ENGLISH, placed).html
     assert re.findall(r'<a class="said[^>]*>(.*?)</a>', html) == ["See", ", they say", ", so it is."]
     assert f'<a href="{url}" rel="noopener noreferrer nofollow ugc">it</a>' in html
     assert f'<span class="cite" id="cite-1">[<a role="doc-noteref" href="#{SAMPLE.rule.id}"' in html
@@ -177,7 +179,7 @@ def test_claims_that_share_words_each_have_a_sign() -> None:
         LinkedClaim(1, claim(text, verdict="supported"), 0, 12),
         LinkedClaim(2, claim(text, verdict="partial"), 12, 12),
     ]
-    assert render_body(text, [], NOWHERE, both).html.count('class="sign ') == 2
+    assert render_body(text, [], NOWHERE, ENGLISH, both).html.count('class="sign ') == 2
 
 
 @given(st.text(alphabet="ab *_`[]()|>#-1.\n~!<&", max_size=60), st.data())
@@ -186,6 +188,6 @@ def test_any_stretch_of_any_text_gives_balanced_html(text: str, data: st.DataObj
     """Wherever a claim begins and ends, every tag is closed and no mark of ours is left."""
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    html = render_body(text, [], NOWHERE, [LinkedClaim(1, claim("x", verdict="partial"), start, end)]).html
+    html = render_body(text, [], NOWHERE, ENGLISH, [LinkedClaim(1, claim("x", verdict="partial"), start, end)]).html
     assert not Page(html).unbalanced
     assert not re.search("[\ue100-\ue106‖]", html)

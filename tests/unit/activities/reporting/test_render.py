@@ -222,5 +222,5 @@ def test_what_was_removed_is_said() -> None:
     markdown = render(
         SAMPLE.state(draft=ReportDraft(document=SAMPLE.state().draft.document)), draft, SAMPLE.texts, [], "1"
     ).markdown
-    assert "1 citation marker removed from the draft" in markdown
-    assert "1 address removed from the draft" in markdown
+    assert "Citation markers removed from the draft: 1;" in markdown
+    assert "Addresses removed from the draft: 1;" in markdown

@@ -2,6 +2,7 @@
 
 from activities.reporting.method_section import usage_document, usage_words
 from activities.reporting.render import render
+from activities.reporting.report_words import ReportWords
 from contracts.state import ResearchState
 from contracts.usage import Usage
 from contracts.vocabulary import Phase
@@ -49,7 +50,7 @@ def test_a_session_that_never_kept_parts_has_none() -> None:
 
 def test_the_report_tells_what_was_used() -> None:
     """Method and limits name calls, tokens, cache and cost, in total and by role, in each form of the report."""
-    sentence, roles = usage_words(used())
+    sentence, roles = usage_words(used(), ReportWords("en"))
     assert sentence == "3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, 0.0323 USD."
     assert roles[0] == "planner: 1 model call, 1,000 tokens, 0.0123 USD"
     rendered = render(used(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
@@ -59,11 +60,11 @@ def test_the_report_tells_what_was_used() -> None:
 
 def test_an_unknown_cost_is_called_unknown() -> None:
     """Never 0: what is known of it is said to be a part."""
-    sentence, roles = usage_words(used(cost=None))
+    sentence, roles = usage_words(used(cost=None), ReportWords("en"))
     assert "cost unknown, 0.0200 USD of it known" in sentence
     assert roles[0].endswith("cost unknown")
 
 
 def test_a_run_that_cost_nothing_says_nothing_of_it() -> None:
     """Without a model and without a paid search there is nothing to tell."""
-    assert usage_words(SAMPLE.state()) is None
+    assert usage_words(SAMPLE.state(), ReportWords("en")) is None

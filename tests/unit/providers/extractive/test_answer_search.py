@@ -162,7 +162,7 @@ def test_question_in_another_language_is_said_up_front() -> None:
     question = "Who designed the Viadukt of Rohrbach, August Wendt?"
     found = analyze(analyze_input(question, "fact", sources=[source]), texts)
     made = write(write_input([("fact", found)], question, [source]), texts).markdown
-    assert "the documents are in Deutsch" in made.partition("\n## ")[0]
+    assert "the documents are in German" in made.partition("\n## ")[0]
 
 
 def test_title_is_the_question_and_short() -> None:

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from activities.reporting.quotations import bare_words
 from contracts.identity import digest
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft, WriteInput
-from providers.extractive.brief_text import blockquote, one_line
 from providers.extractive.brief_writer import write
 from providers.extractive.passage_analyzer import analyze
+from providers.extractive.quoted_markdown import one_line, quote_lines
+from providers.extractive.text_structure import structure_of
 from tests.unit.providers.extractive.samples import (
     QUESTION,
     analyze_input,
@@ -29,6 +31,8 @@ def shown(markdown: str) -> str:
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(markdown)
     parts = []
     for token in tokens:
+        parts.append(f"{token.info}{token.markup} " if token.type == "list_item_open" and token.info else "")
+        parts.append(token.content if token.type == "fence" else "")
         for child in token.children or []:
             parts.append("\n" if child.type in ("softbreak", "hardbreak") else child.content)
         parts.append(" ")
@@ -74,7 +78,7 @@ def test_no_sentence_stands_outside_quotes_but_fixed_words() -> None:
 def test_settings_are_copied_from_one_passage() -> None:
     """A row of the table exists only if name and value stand in the same passage; its cells are copied."""
     made = write(sample("What is the default of retention_days?", facet="settings"), documents()).markdown
-    row = next(line for line in made.splitlines() if line.startswith("| retention_days"))
+    row = next(line for line in made.splitlines() if line.startswith("| `retention_days`"))
     assert "| 30 days |" in row
     assert MARKER.search(row)
 
@@ -157,10 +161,10 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_shown_and_does_nothing(text: str) -> None:
     """Page text is data: what a renderer shows is the quote itself, and no marker comes out of it."""
-    made = blockquote(text, "[ev-aaaaaaaaaa]")
+    made = "\n".join(quote_lines(structure_of(text, "en"), 0, len(text), "[ev-aaaaaaaaaa]"))
     assert MARKER.findall(made) == ["ev-aaaaaaaaaa"]
-    assert shown(made).split() == [*text.split(), "[ev-aaaaaaaaaa]"]
-    assert not re.search(r"<(?:a|img|h\d|b|code|em|strong|ul|ol|table)\b", MarkdownIt().render(made))
+    assert bare_words(shown(made).replace("[ev-aaaaaaaaaa]", "")) == bare_words(text)
+    assert not re.search(r"<(?:a|img|h\d|b|em|table)\b", MarkdownIt().render(made))
 
 
 @settings(max_examples=150, deadline=None)
@@ -170,7 +174,7 @@ def test_hostile_text_is_shown_and_does_nothing(text: str) -> None:
 def test_any_line_is_shown_as_it_is(text: str) -> None:
     """Escaping changes what is written, never what is read."""
     made = one_line(text)
-    assert shown(made).split() == text.split()
+    assert shown(made).replace("`", "").split() == text.replace("`", "").split()
 
 
 @settings(max_examples=40, deadline=None)

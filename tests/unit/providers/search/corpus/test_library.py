@@ -178,7 +178,6 @@ async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, fold
     assert kinds == {
         "empty.txt": "empty",
         "blob.md": "binary",
-        "style.css": "wrong_type",
         "scan.pdf": "no_text",
         "deep.html": "too_large",
         "huge.txt": "too_large",
