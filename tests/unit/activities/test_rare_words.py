@@ -46,7 +46,7 @@ def claims(**counts: int) -> list[PlacedClaim]:
 def matter() -> ReportInputs:
     """Of a report without corrections and reviews."""
     sample = Sample()
-    return gather_matter(sample.state(), sample.draft(), sample.texts, [], "0.1.0")
+    return gather_matter(sample.state(), sample.draft, sample.texts, [], "0.1.0")
 
 
 @pytest.mark.parametrize(
