@@ -18,6 +18,8 @@ MORE = "more"
 SETTLING_COVERAGE = 0.85
 SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
+LOOSE = frozenset(("mechanism", "comparison"))
+"""Parts whose form many sentences have: the passage that speaks most of the question comes first."""
 NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))
 ORDER = (
     "definition", "problem", "mechanism", "steps", "reason", "comparison", "items", "fact", "settings", "failure",
@@ -60,6 +62,8 @@ def arrange(
     `sides` are those that speak best of each side of a comparison.
     """
     qualified = _premise_denied(quoted, question)
+    if question.main_facet in LOOSE:
+        answers = [one for one in quoted if one in answers]
     short = _short_answer(quoted, qualified, sides, answers)
     rest = [one for one in quoted if one not in short]
     budget = max(100, target_words - sum(one.words for one in short) - 120)

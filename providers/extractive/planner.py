@@ -17,9 +17,8 @@ SHORTEST_QUERY = 10
 LONGEST_QUERY = 400
 SHORT = 8
 """Words of meaning up to which a question that asks for one thing gets no searches of aspects."""
-VERY_SHORT = 4
-"""The same for a question how to do something, or why."""
-PLAIN = frozenset({AnswerForm.STEPS, AnswerForm.REASON})
+MANY_SIDED = frozenset({QuestionType.LIST, QuestionType.DEFINE})
+"""Questions whose answer has parts even where one sentence meets their form."""
 ONE_SIDED = MEASURES | {
     AnswerForm.PERSON,
     AnswerForm.TIME,
@@ -99,7 +98,7 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
     if other and asked.content:
         text = f"{' '.join(asked.content[:6])} {other}"
         found.append(SubQueryDraft(query=text[:LONGEST_QUERY], rationale=OTHER_WORDS, facet=main.name))
-    if len(asked.content) <= (SHORT if asked.form in ONE_SIDED else VERY_SHORT if asked.form in PLAIN else 0):
+    if asked.form in ONE_SIDED and question.kind not in MANY_SIDED and len(asked.content) <= SHORT:
         parts = parts[:1]
     found += [
         SubQueryDraft(

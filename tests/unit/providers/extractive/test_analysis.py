@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.decisions import Exclusion
-from contracts.identity import digest
+from contracts.identity import digest, sub_query_id
+from contracts.plan import PlanNode
 from contracts.roles import AnalysisDraft
 from contracts.vocabulary import Quality
 from providers.extractive.facets import QUALIFICATION
@@ -201,3 +202,26 @@ def test_passages_about_what_is_left_out_make_room_for_others() -> None:
     assert "keeps the gold" in left
     assert "guild" not in left
     assert "shelves" not in left
+
+
+def test_search_in_other_words_repeats_one_answer_only() -> None:
+    """Three answers for the question's own words; a search in other words keeps its room for what else is said."""
+    answers = [
+        "The vault was written by Anna Lehmann in her spare time.",
+        "A second edition of the vault was written by Peter Kowalski after a long debate.",
+        "For small machines, the vault was written by Maria Rossi from nothing else than its manual.",
+    ]
+    others = [
+        "What was written to the vault stays readable.",
+        "Whoever has written to the vault once needs no second key.",
+    ]
+    text = "\n\n".join(f"# Part {number}\n\n{line}" for number, line in enumerate([*answers, *others]))
+    question = "Who wrote the vault?"
+    further = PlanNode(id=sub_query_id("wrote vault author"), text="wrote vault author", facet="fact")
+
+    def told(**more: object) -> list[str]:
+        found = over(text, question, facet="fact", max_findings=3, **more).findings
+        return [line for line in answers if any(line in one.content for one in found)]
+
+    assert told() == answers
+    assert len(told(sub_query=further)) < len(answers)
