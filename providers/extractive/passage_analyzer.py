@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from contracts.exclusions import find_mainly_about, is_kept_out
+from contracts.identity import normalized_text
 from contracts.independence import supported_confidence, voice_of
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind
@@ -44,6 +45,8 @@ RELATIVE_FLOOR = 0.55
 STATEMENT_LENGTH = 600
 AGREEMENT = 0.5
 MOST_ANSWERS = 3
+MOST_FURTHER_ANSWERS = 1
+"""The same for searches in other words: they tend to read the same pages, and their room is for what else those say."""
 
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
@@ -95,6 +98,8 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
     side = facet.removeprefix(ENTITY_PREFIX) if facet.startswith(ENTITY_PREFIX) else ""
     asked = what_is(side, task.language) if side else read_asked(task.query, task.language)
     search = AnswerSearch.of(asked, known_frequencies(task, every, side or task.query))
+    own_words = bool(side) or normalized_text(task.sub_query.text) == normalized_text(task.query)
+    most = MOST_ANSWERS if own_words else MOST_FURTHER_ANSWERS
     spans: dict[tuple[str, int, int], FoundPassage] = {}
     by_source = {reading.source.id: reading for reading in every}
     for answer in search.find(every)[: 4 * MOST_ANSWERS]:
@@ -106,7 +111,7 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
         made = score_ranges(by_source[answer.reading.source.id], aim, [span]).get(span)
         if made is not None and not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
             spans[(made.source_id, *span)] = made
-        if len(spans) >= MOST_ANSWERS:
+        if len(spans) >= most:
             break
     return list(spans.values())
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from contracts.decisions import Exclusion, Guidance
-from contracts.evidence import Gap
+from contracts.evidence import Finding, Gap
 from contracts.exclusions import find_about, find_mainly_about, is_kept_out
 from contracts.plan import PlanNode
 from contracts.sources import SearchHit, Source
@@ -54,12 +54,21 @@ def skip_left_out(state: ResearchState, nodes: Iterable[PlanNode]) -> list[PlanN
     ]
 
 
+def _without_sources(state: ResearchState, finding: Finding, kept_out: set[str]) -> Finding:
+    """A finding as the other sources bear it out; it stands for itself then, since its entry tells of all of them."""
+    if kept_out.isdisjoint(finding.source_ids):
+        return finding
+    left = [key for key in finding.evidence_ids if state.evidence[key].source_id not in kept_out]
+    sources = [name for name in finding.source_ids if name not in kept_out]
+    return finding.model_copy(update={"evidence_ids": left, "source_ids": sources, "entry": None})
+
+
 def drop_left_out(state: ResearchState) -> list[Gap]:
     """Take findings of no further use out of the state and close open gaps that nobody wants; those gaps."""
     subjects = [one.subject for one in state.exclusions]
     kept_out = {source.id for source in state.sources.values() if keeps_out(state, source)}
     state.findings = [
-        finding
+        _without_sources(state, finding, kept_out)
         for finding in state.findings
         if not find_mainly_about(finding.statement, subjects) and not kept_out.issuperset(finding.source_ids)
     ]

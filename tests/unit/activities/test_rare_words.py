@@ -9,7 +9,8 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.failure_translation import READING, application_error
 from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.report_inputs import ReportInputs, gather_matter
-from activities.reporting.verification import CARE, describe_checking, verification_facts
+from activities.reporting.report_words import ReportWords
+from activities.reporting.verification import describe_checking, verification_facts
 from activities.roles.untrusted import LINE_CHARACTERS, break_lines
 from contracts.messages import ReadRequest
 from contracts.request import Verify
@@ -63,15 +64,18 @@ def matter() -> ReportInputs:
 def test_a_report_is_read_with_care_where_much_is_doubtful(counts: dict[str, int], care: bool) -> None:
     """The shares are of the claims that were judged; claims in part are listed and no reason for care."""
     [fact] = verification_facts(claims(**counts), matter())
-    assert fact.value.startswith(CARE) is care
-    assert fact.value.removeprefix(CARE).startswith("Rules compared these statements with their passages")
+    warning = "Read this report with care: many of its statements are not borne out. "
+    assert fact.value.startswith(warning) is care
+    assert fact.value.removeprefix(warning).startswith("Rules compared these statements with their passages")
     assert fact.items[0].endswith("It is so 0. (Why.)")
 
 
 def test_without_doubt_nothing_is_said() -> None:
     """Supported claims and undecided ones are no differences."""
     assert verification_facts(claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=2), matter()) == []
-    assert "1 not decided" in describe_checking(claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=1), Verify.LIGHT)
+    assert "1 not decided" in describe_checking(
+        claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=1), Verify.LIGHT, ReportWords("en")
+    )
 
 
 @pytest.mark.parametrize(
