@@ -32,6 +32,7 @@ from contracts.resolved import (
     ModelPrice,
     ProviderChoice,
     ResolvedResearch,
+    pack_words,
 )
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
@@ -111,7 +112,7 @@ def resolve(
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
-        guidance_words=guidance_words(detect_language(request.query)),
+        guidance_words=pack_words(guidance_words(detect_language(request.query))),
         question_words=meaning_words(request.query[:MOST_READ], detect_language(request.query)),
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
@@ -316,7 +317,7 @@ def resolve_again(
             "checks": _checks_again(stored, request),
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
-            "guidance_words": stored.guidance_words or guidance_words(stored.language),
+            "guidance_words": stored.guidance_words or pack_words(guidance_words(stored.language)),
             "question_words": stored.question_words or meaning_words(stored.query[:MOST_READ], stored.language),
         }
     )

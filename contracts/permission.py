@@ -11,7 +11,7 @@ from contracts.resolved import EffectiveGates
 class Permission(Terse):
     """On what ground a call may leave."""
 
-    approve: Approve
+    approve: Approve = Approve.NONE
     """What the request demands; `none` is a permission by itself."""
     plan_version: int | None = None
     """The version of the plan that a person approved; None where none was."""

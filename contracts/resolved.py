@@ -18,6 +18,7 @@ from contracts.request import (
     Uncited,
     Verify,
 )
+from contracts.state_changes import pack_json, unpack_json
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 
@@ -135,6 +136,16 @@ class GuidanceWords(Contract):
     behind: str = ""
 
 
+def pack_words(words: GuidanceWords) -> str:
+    """The words as a short text: histories hold it."""
+    return pack_json(words.model_dump(mode="json", exclude_defaults=True))
+
+
+def unpack_words(packed: str) -> GuidanceWords:
+    """Inverse of `pack_words`. Raises ValueError if the text is none."""
+    return GuidanceWords.model_validate(unpack_json(packed))
+
+
 class ModelPrice(Contract):
     """What a tier's first model costs, in US dollars per million tokens (for the reserve before each call)."""
 
@@ -192,8 +203,8 @@ class ResolvedResearch(Contract):
     metadata: dict[str, Any] | None = None
     tenant: str = "default"
     priority: int = 3
-    guidance_words: GuidanceWords | None = None
-    """None in old histories: there guidance is told and searched for as it is."""
+    guidance_words: str | None = None
+    """`GuidanceWords`, packed. None in old histories: there guidance is told and searched for as it is."""
     question_words: list[str] = []
     """The words of the question that say what it is about."""
     search_attributes: bool = False

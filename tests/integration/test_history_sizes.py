@@ -12,7 +12,7 @@ from tests.fakes.many_sources import LARGE_RUNS
 pytestmark = pytest.mark.integration
 
 BOUNDS = [
-    ("28 sources, one iteration", 28, 130_000),
+    ("28 sources, one iteration", 28, 130_500),
     ("20 sources, three iterations, reflections", 20, 250_000),
     ("100 sources", 100, 500_000),
 ]

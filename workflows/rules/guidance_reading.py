@@ -12,7 +12,7 @@ from typing import Final
 
 from contracts.decisions import Guidance
 from contracts.exclusions import covers, find_addresses, tokens
-from contracts.resolved import GuidanceWords
+from contracts.resolved import GuidanceWords, unpack_words
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 
@@ -46,7 +46,7 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     resolved = state.resolved
     if resolved is None or resolved.guidance_words is None:
         return said
-    reading = read(said.text, resolved.guidance_words)
+    reading = read(said.text, unpack_words(resolved.guidance_words))
     asked = [subject for subject in reading.left_out if covers(" ".join(resolved.question_words), subject)]
     left_out = [subject for subject in reading.left_out if subject not in asked]
     room = max(0, MOST_EXCLUSIONS - len(state.exclusions))
