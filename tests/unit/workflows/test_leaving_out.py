@@ -8,7 +8,7 @@ import pytest
 from contracts.decisions import Guidance
 from contracts.exclusions import mentions
 from contracts.identity import source_id
-from contracts.resolved import Hook
+from contracts.resolved import Hook, pack_words
 from contracts.roles import AnalysisOutput, GapDraft, PlanInput, PlanOutput, SubQueryDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, GapStatus, NodeStatus, Outcome
@@ -168,7 +168,7 @@ async def test_a_resumed_run_still_leaves_out(tmp_path: Path) -> None:
 
 def test_status_shows_what_was_done() -> None:
     """Each message with its answer, also what cannot be obeyed."""
-    state = states.state(resolved=states.resolved(guidance_words=guidance_words("en")))
+    state = states.state(resolved=states.resolved(guidance_words=pack_words(guidance_words("en"))))
     run = ResearchRun(state, Inbox(), InProcessHost({}))
     run.steer("Write it as a poem.")
     (said,) = status_of(state, 0.0).guidance
@@ -180,7 +180,7 @@ def test_the_answer_names_each_part() -> None:
     """Left out, searched for, refused: by engine, by what is left to do."""
 
     def answer(text: str, **changes: object) -> str:
-        resolved = states.resolved(guidance_words=guidance_words("en"), **changes)
+        resolved = states.resolved(guidance_words=pack_words(guidance_words("en")), **changes)
         return read_guidance(PERSON, text, states.state(resolved=resolved, **planned)).answer
 
     planned: dict[str, Any] = {}
@@ -197,7 +197,7 @@ def test_the_answer_names_each_part() -> None:
 
 def test_what_the_question_asks_for_is_not_left_out() -> None:
     """An exclusion of everything that is asked would leave nothing: it is refused at once."""
-    resolved = states.resolved(guidance_words=guidance_words("en"), question_words=["locks"])
+    resolved = states.resolved(guidance_words=pack_words(guidance_words("en")), question_words=["locks"])
     said = read_guidance(PERSON, "leave locks out", states.state(resolved=resolved))
     assert said.left_out == []
     assert said.answer == "not left out, since the question itself asks for it: “locks”"
@@ -213,7 +213,7 @@ def test_old_histories_search_for_guidance_as_it_is() -> None:
 
 def test_exclusions_are_bounded() -> None:
     """Messages without end cannot make a state without end."""
-    state = states.state(resolved=states.resolved(guidance_words=guidance_words("en")))
+    state = states.state(resolved=states.resolved(guidance_words=pack_words(guidance_words("en"))))
     run = ResearchRun(state, Inbox(), InProcessHost({}))
     for number in range(12):
         run.steer("leave out " + ", ".join(f"topic{chr(97 + number)}{chr(97 + part)}" for part in range(10)))
@@ -267,7 +267,7 @@ async def test_the_analyzer_is_not_given_a_source_that_is_left_out(tmp_path: Pat
 
 def test_an_analyzers_gap_about_what_is_left_out_is_not_opened() -> None:
     """A model may miss it all the same: nobody wants to read that it is missing."""
-    state = states.state(resolved=states.resolved(guidance_words=guidance_words("en")))
+    state = states.state(resolved=states.resolved(guidance_words=pack_words(guidance_words("en"))))
     node = states.sub_query("How old may a row be?", finding_count=0)
     state.plan = states.plan(node)
     run = ResearchRun(state, Inbox(), InProcessHost({}))
