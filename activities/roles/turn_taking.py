@@ -1,0 +1,323 @@
+"""Tool turns: what a role with tools is sent, and what becomes of the turn that came. Pure, for a child process."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from activities.roles.canary_check import with_canary
+from activities.roles.finishers import Draft
+from activities.roles.labels import label_key
+from activities.roles.lenient_values import shorten
+from activities.roles.prompt_blocks import PromptRendering, common_values
+from activities.roles.prompt_files import prompt_of
+from activities.roles.prompt_rendering import render_role
+from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
+from contracts.canary import repeats
+from contracts.decisions import Guidance
+from contracts.documents import DocumentRef
+from contracts.identity import digest
+from contracts.roles import RoleSpec
+from contracts.tool_turns import (
+    TEXT_CHARACTERS,
+    TRANSCRIPT_TYPE,
+    TakenTurn,
+    ToolTurnInput,
+    Transcript,
+    TurnDraft,
+    answers_to,
+    offered_tools,
+)
+from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
+from contracts.usage import CallAccount
+from providers.errors import InvalidCall, InvalidOutput
+from providers.interfaces import Message, ShortPrompt
+
+FIRST_MESSAGES: Final = f"{__name__}:first_messages"
+MOST_BLOCKS: Final = 64
+"""Blocks of one turn that are kept; a cap on output holds real turns far below."""
+MOST_PROBLEM_LINES: Final = 6
+PROBLEM_CHARACTERS: Final = 160
+SHORT_ANSWER: Final = 300
+"""Characters that stay of an older answer where a conversation has no room for all of it."""
+USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ODD_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
+NAME_CHARACTERS: Final = 64
+THOUGHTS: Final = ("thinking", "redacted_thinking")
+NOTHING: Final = "(nothing)"
+TAKEN_OUT: Final = "(taken out)"
+GO_ON: Final = "Go on: call one of the tools."
+REVEALS: Final = "the arguments hold the mark that must never be written: words from outside were followed as orders"
+
+FirstMessages = tuple[str, str, str, list[Message]]
+"""System part, opening, version of the prompt, and what was said since."""
+
+
+# --- what is sent ----------------------------------------------------------------------------------------------------
+def first_messages(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> FirstMessages:
+    """What a turn sends. Raises `InvalidCall` for answers that fit no call, and for tools that the role has not."""
+    file = prompt_of(role)
+    system = with_canary(file.system, request.canary)
+    transcript = _transcript(role, request, documents)
+    try:
+        offered_tools(role, request)
+        return system, _opening(transcript, request), file.version, _messages(transcript, request)
+    except ValueError as error:
+        raise InvalidCall(str(error)) from None
+
+
+def _transcript(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> Transcript:
+    """The conversation so far: what is stored, or a new one that the role's prompt opens.
+
+    A role with tools is shown no document: its transcript is all that was loaded for it.
+    """
+    if request.transcript is not None:
+        return Transcript.model_validate_json(documents[request.transcript.hash])
+    rendering = PromptRendering({}, 0, label_key(request))
+    return Transcript(opening=render_role(role, request, rendering.documents, 0).prompt)
+
+
+def _opening(transcript: Transcript, request: ToolTurnInput) -> str:
+    reminder = transcript.turns[0].reminder if transcript.turns else request.reminder
+    return "\n\n".join(part for part in (transcript.opening, guard(reminder).strip()) if part)
+
+
+def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
+    """What was said since the opening, word for word as it was said in each turn before."""
+    found: list[Message] = []
+    calls: list[ToolCall] = []
+    for place, turn in enumerate(transcript.turns):
+        if place:
+            found.append(_user(calls, turn.answers, turn.reminder, turn.guidance, request))
+        found.append(Message("assistant", turn.content, turn.author))
+        calls = turn.calls
+    if transcript.turns:
+        new = _untold(transcript, request)
+        found.append(_user(calls, request.answers, request.reminder, new, request))
+    elif request.answers:
+        raise ValueError("there are answers, and nothing was called yet")
+    return found
+
+
+def _untold(transcript: Transcript, request: ToolTurnInput) -> list[Guidance]:
+    told = [one for turn in transcript.turns for one in turn.guidance]
+    return [one for one in request.guidance if one not in told]
+
+
+def _user(
+    calls: Sequence[ToolCall],
+    answers: Sequence[ToolAnswer],
+    reminder: str,
+    guidance: list[Guidance],
+    request: ToolTurnInput,
+) -> Message:
+    """One answer for every call, in the calls' order, then what else is said."""
+    blocks = [_answer(answer, request.canary) for answer in answers_to(calls, answers)]
+    told = common_values(request.model_copy(update={"guidance": guidance, "wishes": [], "exclusions": []}))
+    said = [told["wishes"].strip(), told["guidance"].strip(), guard(reminder).strip()]
+    text = "\n\n".join(part for part in said if part) or ("" if blocks else GO_ON)
+    return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
+
+
+def _answer(answer: ToolAnswer, canary: str) -> dict[str, Any]:
+    """Words that may come from outside stand as data; errors are our own words."""
+    text, lost = answer.text[:ANSWER_CHARACTERS], len(answer.text) - ANSWER_CHARACTERS
+    if answer.is_error:
+        content = guard(text).strip() or NOTHING
+    else:
+        content = seal(data("answer", break_lines(guard(text).strip())), canary).strip() or NOTHING
+    if lost > 0:
+        content += f"\n[{lost} characters more were left out]"
+    block = {"type": "tool_result", "tool_use_id": answer.call_id, "content": content}
+    return block | {"is_error": True} if answer.is_error else block
+
+
+def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> ShortPrompt:
+    """A conversation of which older answers are shortened until `share` of their characters is left, oldest first.
+
+    The newest answers stay whole: nobody has seen them yet. What was said stays, and every call keeps an answer.
+    """
+    places = [
+        (number, place, len(block["content"]) - SHORT_ANSWER)
+        for number, message in enumerate(messages[:-1])
+        for place, block in enumerate(message.content)
+        if block.get("type") == "tool_result" and len(block["content"]) > SHORT_ANSWER
+    ]
+    surplus = (1 - share) * sum(length for *_, length in places)
+    changed = [list(message.content) for message in messages]
+    lost = shortened = 0
+    for number, place, length in places:
+        if lost >= surplus:
+            break
+        block = changed[number][place]
+        content = f"{block['content'][:SHORT_ANSWER]}\n[{length} characters of this answer were left out]"
+        changed[number][place] = {**block, "content": content}
+        lost, shortened = lost + length, shortened + 1
+    note = [f"{shortened} of the older answers of its tools were shortened by {lost} characters"] if shortened else []
+    kept = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
+    return ShortPrompt(opening, 0, note, kept)
+
+
+# --- what came -------------------------------------------------------------------------------------------------------
+def finish_turn(
+    role: RoleSpec[Any, Any],
+    request: ToolTurnInput,
+    draft: TurnDraft,
+    documents: Mapping[str, str],
+    account: CallAccount,
+) -> tuple[str, list[str]]:
+    """The turn's output as JSON, and the longer transcript. Raises `InvalidOutput` for a turn that says nothing."""
+    work = Draft(request, draft, documents, account)
+    before = _transcript(role, request, documents)
+    content, calls, steered = _Turn(role, work, before).read()
+    turn = TakenTurn(
+        answers=[] if not before.turns else answers_to(before.turns[-1].calls, request.answers),
+        reminder=request.reminder,
+        guidance=_untold(before, request),
+        content=content,
+        calls=calls,
+        author=draft.author,
+    )
+    stored = before.with_turn(turn).model_dump_json()
+    said = "\n".join(block["text"] for block in content if block["type"] == "text")
+    output = role.output(
+        transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=len(stored.encode())),
+        calls=calls,
+        text=shorten(remove_signs_of(said).strip(), TEXT_CHARACTERS),
+        stop=draft.stop,
+        steered=steered,
+        account=work.account_with_warnings(),
+    )
+    return output.model_dump_json(), [stored]
+
+
+class _Turn:
+    """Reads the blocks of one turn: ids that are unique, calls that are checked, nothing that gives the run away."""
+
+    def __init__(self, role: RoleSpec[Any, Any], work: Draft[ToolTurnInput, TurnDraft], before: Transcript) -> None:
+        self._request = work.request
+        self._warnings = work.warnings
+        self._offered = offered_tools(role, work.request)
+        self._known = {tool.name for tool in role.tools}
+        self._used = {call.id for turn in before.turns for call in turn.calls}
+        self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
+        self._blocks = work.draft.content
+        self._carried_out = 0
+
+    def read(self) -> tuple[list[dict[str, Any]], list[ToolCall], bool]:
+        """What is kept of the turn, its calls, and whether something was taken out of it."""
+        blocks = [block for block in self._blocks if _says_something(block)]
+        if len(blocks) > MOST_BLOCKS:
+            self._warnings.append(f"{len(blocks) - MOST_BLOCKS} blocks of a turn beyond {MOST_BLOCKS} were dropped")
+            blocks = blocks[:MOST_BLOCKS]
+        if all(block["type"] in THOUGHTS for block in blocks):
+            raise InvalidOutput("$: the answer is empty: call one of the tools")
+        revealing = self._revealing(blocks)
+        content: list[dict[str, Any]] = []
+        calls: list[ToolCall] = []
+        for place, block in enumerate(blocks):
+            if block["type"] == "tool_use":
+                call, given = self._call(block, REVEALS if place in revealing else "")
+                calls.append(call)
+                content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
+            elif block["type"] == "text":
+                content.append({"type": "text", "text": TAKEN_OUT if place in revealing else block["text"]})
+            else:
+                content.append(block)
+        return content, calls, bool(revealing)
+
+    def _revealing(self, blocks: list[dict[str, Any]]) -> set[int]:
+        """The places of blocks that hold the canary; all that say something, if only together they do."""
+        said = {place: _said(block) for place, block in enumerate(blocks) if block["type"] not in THOUGHTS}
+        canary = self._request.canary
+        alone = {place for place, text in said.items() if repeats(text, canary)}
+        if alone:
+            return alone
+        return set(said) if repeats("".join(said.values()), canary) else set()
+
+    def _call(self, block: dict[str, Any], problem: str) -> tuple[ToolCall, dict[str, Any]]:
+        """The call as checked, and its arguments as they go back to the model."""
+        name = (ODD_IN_NAMES.sub("_", str(block.get("name") or ""))[:NAME_CHARACTERS]) or "unnamed"
+        given = _object(block.get("input"))
+        arguments: dict[str, Any] = {}
+        if not problem:
+            arguments, problem = self._arguments(name, given)
+        if not problem:
+            self._carried_out += 1
+        too_long = given is None or len(json.dumps(given)) > ARGUMENT_CHARACTERS
+        back = {} if given is None or too_long or problem == REVEALS else given
+        return ToolCall(id=self._id(block.get("id")), name=name, arguments=arguments, problem=problem), back
+
+    def _arguments(self, name: str, given: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
+        """The arguments as the tool's model reads them, or why the call cannot be carried out."""
+        names = ", ".join(tool.name for tool in self._offered)
+        tool = next((tool for tool in self._offered if tool.name == name), None)
+        if tool is None:
+            wrong = "cannot be called in this turn" if name in self._known else "is no tool"
+            return {}, f"{name} {wrong}: call one of {names}"
+        if given is None:
+            return {}, "the arguments are no JSON object"
+        if len(json.dumps(given)) > ARGUMENT_CHARACTERS:
+            return {}, f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: say it more briefly"
+        if self._carried_out >= self._request.most_calls:
+            return (
+                {},
+                f"at most {self._request.most_calls} calls are carried out in one turn: call it again in the next",
+            )
+        return _read_arguments(tool, remove_signs_of(given))
+
+    def _id(self, given: Any) -> str:
+        """The id that was given, if it is one and new in this conversation; else a new one."""
+        fits = isinstance(given, str) and USABLE_ID.fullmatch(given) and given not in self._used
+        chosen = given if fits else next(each for each in self._unused if each not in self._used)
+        self._used.add(chosen)
+        return chosen
+
+
+def _read_arguments(tool: ToolSpec[Any], given: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    try:
+        read: dict[str, Any] = tool.arguments.model_validate(given).model_dump(mode="json")
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+        lines = [
+            f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:PROBLEM_CHARACTERS]
+            for item in found[:MOST_PROBLEM_LINES]
+        ]
+        return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines)}"
+    return read, ""
+
+
+def _says_something(block: dict[str, Any]) -> bool:
+    kind = block.get("type")
+    if kind == "text":
+        return isinstance(block.get("text"), str) and bool(block["text"].strip())
+    return kind == "tool_use" or kind in THOUGHTS
+
+
+def _object(given: Any) -> dict[str, Any] | None:
+    """The arguments as an object; some endpoints write it as a text."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return None
+    return given if isinstance(given, dict) else None
+
+
+def _said(block: dict[str, Any]) -> str:
+    return block["text"] if block["type"] == "text" else f"{block.get('name')} {''.join(_texts(block.get('input')))}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield name
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
