@@ -26,15 +26,25 @@ from workflows.run.research_run import ResearchRun
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None) -> None:
-        """With `most`, at most so many sources are read in this pass."""
+    def __init__(
+        self,
+        run: ResearchRun,
+        sub_queries: list[PlanNode],
+        most: int | None = None,
+        only: frozenset[str] | None = None,
+    ) -> None:
+        """With `most`, at most so many sources are read in this pass; with `only`, those at these addresses.
+
+        Addresses are canonical, and such as searches of these sub-queries have found.
+        """
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
         limits = run.resolved.limits
         left = sources_left(run.state, limits)
         self._budget = left if most is None else min(left, most)
-        self._room = {query.id: room_of(query, limits) for query in sub_queries}
+        self._only = only
+        self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
         self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
@@ -96,7 +106,7 @@ class Gathering:
                 self._take(query, await self._searching.search(query))
         share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])
         identities = self._identities()
-        for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
+        for hit in unread(self._to_read(query.id), self._known, identities.identity_of)[:share]:
             self._start_read(identities.identity_of(hit), identities.leader_of(hit))
 
     def _take(self, query: PlanNode, answers: Answers) -> None:
@@ -172,13 +182,18 @@ class Gathering:
             "domains_deny": search.domains_deny,
         }
 
+    def _to_read(self, query_id: str) -> list[SearchHit]:
+        """Hits of a sub-query that may be read in this pass."""
+        hits = self._found.hits(query_id)
+        return hits if self._only is None else [hit for hit in hits if canonical_url(hit.url) in self._only]
+
     def _identities(self) -> Identities:
         """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""
         hits = [hit for query in self._sub_queries for hit in self._found.hits(query.id)]
         return Identities(self._run.state.sources, self._run.state.aliases, hits)
 
     def _allotment(self, identity_of: Identity) -> Allotment:
-        hits = {query.id: self._found.hits(query.id) for query in self._sub_queries}
+        hits = {query.id: self._to_read(query.id) for query in self._sub_queries}
         return allot(hits, self._known, self._budget, self._room, identity_of)
 
     def _merge(self, *, complete: bool) -> None:

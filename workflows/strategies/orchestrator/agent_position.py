@@ -1,0 +1,125 @@
+"""Where an agent stands: what survives between its turns."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from contracts.documents import DocumentRef
+from contracts.identity import canonical_url
+from contracts.orchestrator_roles import FoundPage
+from contracts.plan import PlanNode
+from contracts.sources import Candidate, SearchHit
+from contracts.state import Position, ResearchState
+from contracts.state_changes import pack_json, unpack_json
+from contracts.tools import ToolAnswer, ToolCall
+
+NAME: Final = "agent"
+KEPT: Final = "packed"
+"""Under which what an agent that continues this one begins with is handed on."""
+
+
+class AgentPosition(Position):
+    """The turn under way, and what turns hand on to later ones."""
+
+    turn: int = 1
+    transcript: DocumentRef | None = None
+    is_under_way: bool = False
+    """Whether the turn's calls are there and not answered yet."""
+    calls: list[ToolCall] = []
+    answers: list[ToolAnswer] = []
+    """To the calls of the turn before."""
+    opened: list[int] = []
+    """Pages by their numbers."""
+    searches: int = 0
+    """That count against the limit; one that repeated another does not."""
+    has_searched: bool = False
+    """Whether the turn before searched."""
+    thought: bool = False
+    """Whether the turn before was a thought."""
+    silent: int = 0
+    """Turns in a row in which nothing was called."""
+    not_analyzed: list[str] = []
+    """Sources whose analysis failed: it is not tried again."""
+    earlier: list[str] = []
+    """Findings of the agent that this one continues."""
+    open_questions: list[str] | None = None
+    """What the agent says that it could not answer; None where it did not come to say it."""
+    finished: str = ""
+    """Why it takes no further turn; empty while it does."""
+
+
+def position_of(state: ResearchState) -> AgentPosition:
+    """The position in the state, typed, and from then on there; a state that has none yet gets the beginning."""
+    state.position = position = read_position(state)
+    return position
+
+
+def read_position(state: ResearchState) -> AgentPosition:
+    """The same without a change of the state."""
+    held = state.position
+    if isinstance(held, AgentPosition):
+        return held
+    return AgentPosition.model_validate(held.model_dump() if held else {"strategy": NAME})
+
+
+# --- pages ---------------------------------------------------------------------------------------------------------
+def pages_found(state: ResearchState) -> list[Candidate]:
+    """What searches have found, each address once, in the order in which it is numbered from 1."""
+    found: dict[str, Candidate] = {}
+    for candidate in state.candidates:
+        found.setdefault(canonical_url(candidate.hit.url), candidate)
+    return list(found.values())
+
+
+def unopened(state: ResearchState) -> list[FoundPage]:
+    """The pages that were not opened yet, by number and title."""
+    opened = set(read_position(state).opened)
+    return [
+        FoundPage(index=number, title=page.hit.title, rank=page.hit.rank)
+        for number, page in enumerate(pages_found(state), start=1)
+        if number not in opened
+    ]
+
+
+# --- going on ------------------------------------------------------------------------------------------------------
+def kept_for_later(state: ResearchState) -> dict[str, Any]:
+    """What an agent needs to go on where this one ended: its conversation, and what its numbers stand for."""
+    position = read_position(state)
+    if position.transcript is None:
+        return {}
+    calls = {call.id for call in position.calls}
+    return {
+        KEPT: pack_json(
+            {
+                "transcript": position.transcript.model_dump(mode="json"),
+                "turn": position.turn,
+                "answers": [
+                    answer.model_dump(mode="json") for answer in position.answers if not calls or answer.call_id in calls
+                ],
+                "opened": position.opened,
+                "candidates": [
+                    {"node": one.sub_query_id, "hit": one.hit.model_dump(mode="json", exclude_defaults=True)}
+                    for one in pages_found(state)
+                ],
+                "nodes": [{"id": node.id, "text": node.text} for node in state.plan.nodes],
+            }
+        )
+    }
+
+
+def go_on(state: ResearchState, kept: dict[str, Any]) -> None:
+    """Begin where an earlier agent ended. Raises ValueError for what no agent has kept."""
+    position = position_of(state)
+    position.earlier = [finding.id for finding in state.findings]
+    packed = kept.get(KEPT)
+    if not isinstance(packed, str):
+        return
+    told = unpack_json(packed)
+    position.transcript = DocumentRef.model_validate(told["transcript"])
+    position.turn = int(told["turn"]) + 1
+    position.answers = [ToolAnswer.model_validate(answer) for answer in told["answers"]]
+    position.opened = [int(number) for number in told["opened"]]
+    state.plan = state.plan.with_nodes(*(PlanNode(id=each["id"], text=each["text"]) for each in told["nodes"]))
+    state.candidates = [
+        Candidate(sub_query_id=each["node"], hit=SearchHit.model_validate(each["hit"])) for each in told["candidates"]
+    ]
