@@ -1,11 +1,14 @@
 """The facade that strategies program against: ask a role, gather, pause, note. It composes small parts."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.decisions import Moment
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
+from workflows.run.agents import Agents
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext, Watchers
 from workflows.run.host import Host
@@ -31,6 +34,7 @@ class ResearchRun(RunContext):
         super().__init__(state, inbox, host, watchers)
         self.checkpoints = Checkpoints(self, stored)
         self._caller = RoleCaller(self)
+        self.agents = Agents(self, self._caller, self.checkpoints)
 
     async def ask(
         self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None, at: Moment | None = None
@@ -42,3 +46,12 @@ class ResearchRun(RunContext):
         call belongs to, if not this one. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
         return await self._caller.ask(role, step, request, engine, at or self.moment())
+
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
+        """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
+
+        What they found is in the state then. A task whose agent is over is not given again. An agent never raises: one
+        that failed, was cut off or was not waited for has a result that says so. Raises `Interrupted` once the run is
+        to end, and `asyncio.CancelledError` where it is cancelled, after what the agents had was taken over.
+        """
+        return await self.agents.spawn(tasks, at_once)
