@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks.runs import MODEL_ACTIVITIES, Measured, deployed, measure
 from contracts.outcome import ResearchResult
-from contracts.strategies import list_declared
+from contracts.strategies import list_selectable
 from tests.acceptance.topology import Topology, topology
 from tests.integration.runs import start
 
@@ -80,7 +80,7 @@ async def compare(call: float, questions: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), call) as made:
             await deployed(made)
-            for strategy in list_declared():
+            for strategy in list_selectable():
                 for engine in ("model", "extractive"):
                     if engine == "extractive" and strategy.needs.model:
                         continue

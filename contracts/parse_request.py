@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
-from contracts.strategies import PLANNED, declaration, list_declared
+from contracts.strategies import PLANNED, declaration, list_selectable
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -73,7 +73,7 @@ RESTING_PATHS = tuple(_asked_for(ResearchRequest(query="anything")))
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
-    known = [strategy.name for strategy in list_declared()]
+    known = [strategy.name for strategy in list_selectable()]
     if request.strategy not in (*known, *PLANNED):
         return [f"strategy: unknown; expected {' or '.join(known)}"]
     if lines := _beyond_strategy(request):
@@ -97,7 +97,7 @@ def _beyond_strategy(request: ResearchRequest) -> list[str]:
     strategy = declaration(request.strategy)
     lines = []
     if request.mode not in (Mode.AUTO, Mode.DEEP, *strategy.modes):
-        others = [other.name for other in list_declared() if request.mode in other.modes]
+        others = [other.name for other in list_selectable() if request.mode in other.modes]
         who = f"; {' and '.join(others)} knows it" if others else ""
         lines.append(f"mode: the strategy {strategy.name} has no mode {request.mode.value}{who}")
     if not any(limits.max_steps for limits in strategy.presets.values()):

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
+from contracts.agents import AgentRecord, Ledger
 from contracts.checking import Verification
 from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
@@ -87,6 +88,12 @@ class ResearchState(BaseModel):
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
     """What a person is asked; it stays when the run ends unanswered."""
+    scope: str = ""
+    """Id of the agent whose state this is: it begins the names of its calls; empty for a run of its own."""
+    ledger: Ledger = Ledger()
+    """What the run had asked and read before this agent began."""
+    agents: list[AgentRecord] = []
+    """Every agent of this run, in the order in which they were given their tasks."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication over iterations."""

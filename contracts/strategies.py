@@ -56,6 +56,8 @@ class StrategyDeclaration:
     needs: Needs = field(default_factory=Needs)
     modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
     """Limits of the modes that it knows besides `deep`, whatever the depth."""
+    scoped: bool = False
+    """Whether it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
     decides: bool = False
     """Whether a run decides for itself where mode or depth are `auto`."""
 
@@ -94,6 +96,11 @@ def declaration(name: str) -> StrategyDeclaration:
 def list_declared() -> tuple[StrategyDeclaration, ...]:
     """Every strategy, in the order of declaration."""
     return tuple(_declared.values())
+
+
+def list_selectable() -> tuple[StrategyDeclaration, ...]:
+    """Those that a request may name, in the order of declaration."""
+    return tuple(strategy for strategy in list_declared() if not strategy.scoped)
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:

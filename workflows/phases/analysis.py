@@ -84,6 +84,19 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         raise interruption
 
 
+async def analyze_hastily(run: ResearchRun) -> None:
+    """Analyze without a model what was read and not analyzed, because the run is ending: a resumed run does it again."""
+    state = run.state
+    waiting = [query.id for query in queries_to_analyze(state)]
+    if not waiting:
+        return
+    try:
+        await analyze(run, engine=EngineKind.EXTRACTIVE)
+    except Interrupted:
+        run.degrade("not everything that was read could be analyzed in time")
+    state.hasty_analyses = waiting
+
+
 def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()

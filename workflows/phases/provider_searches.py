@@ -169,7 +169,7 @@ class Searching:
 
     async def _ask(self, query: PlanNode, place: ProviderTurn, answers: Answers) -> None:
         run = self._run
-        operation = f"search/{query.id}/{place.name}"
+        operation = run.scoped(f"search/{query.id}/{place.name}")
         if place.source_type is not SourceType.WEB:
             operation += f"/{place.source_type.value}"
         alone = len(self._places) == 1

@@ -1,0 +1,42 @@
+"""A toy strategy with agents: its tasks are told by the request, each is an errand, and a scribe tells what they found."""
+
+from contracts.agents import AT_ONCE, AgentTask
+from contracts.plan import PlanNode
+from contracts.request import Depth
+from contracts.roles import ANALYZER
+from contracts.strategies import StrategyDeclaration
+from contracts.vocabulary import NodeKind
+from tests.toy.roles import LIMITS, SCRIBE
+from tests.toy.strategy import ToyStrategy
+from workflows.run.research_run import ResearchRun
+
+PARTY = StrategyDeclaration(
+    name="party",
+    implementation="tests.toy.party:PartyStrategy",
+    roles=(ANALYZER, SCRIBE),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), LIMITS.model_copy(update={"max_sources": 30})),
+    expected_calls=lambda limits, _: {"analyzer": (1, limits.max_sub_queries), "scribe": (1, 1)},
+)
+
+
+def tasks_of(run: ResearchRun) -> list[AgentTask]:
+    """The tasks of the request: `metadata.tasks`, with `metadata.task` for what holds for each."""
+    told = run.resolved.metadata or {}
+    texts = told.get("tasks") or [run.resolved.query]
+    return [
+        AgentTask(id=f"agent-{place}", text=text, strategy="errand", **told.get("task", {}))
+        for place, text in enumerate(texts, start=1)
+    ]
+
+
+class PartyStrategy(ToyStrategy):
+    """Scout the tasks, send an agent for each, tell."""
+
+    async def _scout(self, run: ResearchRun) -> None:
+        nodes = [
+            PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, needs_search=False) for task in tasks_of(run)
+        ]
+        run.draft_plan("agents look for it", nodes)
+
+    async def _look(self, run: ResearchRun) -> None:
+        await run.spawn(tasks_of(run), int((run.resolved.metadata or {}).get("at_once", AT_ONCE)))
