@@ -12,6 +12,7 @@ from contracts.sources import Candidate, SearchHit
 from contracts.state import Position, ResearchState
 from contracts.state_changes import pack_json, unpack_json
 from contracts.tools import ToolAnswer, ToolCall
+from contracts.vocabulary import NodeStatus
 
 NAME: Final = "agent"
 KEPT: Final = "packed"
@@ -22,6 +23,8 @@ class AgentPosition(Position):
     """The turn under way, and what turns hand on to later ones."""
 
     turn: int = 1
+    first_turn: int = 1
+    """Its own first one: an agent that continues another one counts on."""
     transcript: DocumentRef | None = None
     is_under_way: bool = False
     """Whether the turn's calls are there and not answered yet."""
@@ -30,6 +33,8 @@ class AgentPosition(Position):
     """To the calls of the turn before."""
     opened: list[int] = []
     """Pages by their numbers."""
+    opened_before: int = 0
+    """How many of them the agent had opened that this one continues."""
     searches: int = 0
     """That count against the limit; one that repeated another does not."""
     has_searched: bool = False
@@ -46,6 +51,8 @@ class AgentPosition(Position):
     """What the agent says that it could not answer; None where it did not come to say it."""
     finished: str = ""
     """Why it takes no further turn; empty while it does."""
+    packed: str = ""
+    """What the agent that this one continues has kept, until this one has begun."""
 
 
 def position_of(state: ResearchState) -> AgentPosition:
@@ -87,39 +94,37 @@ def kept_for_later(state: ResearchState) -> dict[str, Any]:
     position = read_position(state)
     if position.transcript is None:
         return {}
-    calls = {call.id for call in position.calls}
-    return {
-        KEPT: pack_json(
-            {
-                "transcript": position.transcript.model_dump(mode="json"),
-                "turn": position.turn,
-                "answers": [
-                    answer.model_dump(mode="json") for answer in position.answers if not calls or answer.call_id in calls
-                ],
-                "opened": position.opened,
-                "candidates": [
-                    {"node": one.sub_query_id, "hit": one.hit.model_dump(mode="json", exclude_defaults=True)}
-                    for one in pages_found(state)
-                ],
-                "nodes": [{"id": node.id, "text": node.text} for node in state.plan.nodes],
-            }
-        )
+    kept = {
+        "transcript": position.transcript.model_dump(mode="json"),
+        "turn": position.turn,
+        "answers": [answer.model_dump(mode="json") for answer in position.answers],
+        "opened": position.opened,
+        "candidates": [
+            {"node": one.sub_query_id, "hit": one.hit.model_dump(mode="json", exclude_defaults=True)}
+            for one in pages_found(state)
+        ],
+        "nodes": [{"id": node.id, "text": node.text} for node in state.plan.nodes],
     }
+    return {KEPT: pack_json(kept)}
 
 
-def go_on(state: ResearchState, kept: dict[str, Any]) -> None:
-    """Begin where an earlier agent ended. Raises ValueError for what no agent has kept."""
+def go_on(state: ResearchState) -> None:
+    """Begin where an earlier agent ended, if this one continues one. Raises ValueError for what no agent has kept."""
     position = position_of(state)
-    position.earlier = [finding.id for finding in state.findings]
-    packed = kept.get(KEPT)
-    if not isinstance(packed, str):
+    if not position.packed:
         return
-    told = unpack_json(packed)
+    told = unpack_json(position.packed)
+    position.packed = ""
+    position.earlier = [finding.id for finding in state.findings]
     position.transcript = DocumentRef.model_validate(told["transcript"])
-    position.turn = int(told["turn"]) + 1
+    position.turn = int(told["turn"])
+    position.first_turn = position.turn
     position.answers = [ToolAnswer.model_validate(answer) for answer in told["answers"]]
     position.opened = [int(number) for number in told["opened"]]
-    state.plan = state.plan.with_nodes(*(PlanNode(id=each["id"], text=each["text"]) for each in told["nodes"]))
+    position.opened_before = len(position.opened)
+    nodes = [PlanNode(id=each["id"], text=each["text"], status=NodeStatus.COMPLETED) for each in told["nodes"]]
+    state.plan = state.plan.with_nodes(*nodes)
+    state.analyzed_sub_queries = [node.id for node in nodes]
     state.candidates = [
         Candidate(sub_query_id=each["node"], hit=SearchHit.model_validate(each["hit"])) for each in told["candidates"]
     ]

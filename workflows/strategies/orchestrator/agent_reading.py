@@ -50,6 +50,9 @@ async def carry_out(run: ResearchRun, wanted: Wanted) -> None:
         await Gathering(run, nodes, only=addresses).carry_out()
     position = position_of(state)
     position.opened += [number for number in wanted.pages if number not in position.opened]
+    # Searches without a page to look at leave nothing to be analyzed at the end.
+    looked_at = [node.id for node in nodes if node.id not in state.analyzed_sub_queries]
+    state.analyzed_sub_queries = [*state.analyzed_sub_queries, *looked_at]
     await analyze_read(run)
 
 

@@ -52,7 +52,9 @@ def pages_left(state: ResearchState) -> int:
     limits = state.resolved.limits if state.resolved else None
     if limits is None:
         return 0
-    return max(0, min(limits.max_reads_per_step - len(read_position(state).opened), sources_left(state, limits)))
+    position = read_position(state)
+    opened = len(position.opened) - position.opened_before
+    return max(0, min(limits.max_reads_per_step - opened, sources_left(state, limits)))
 
 
 def why_no_further_turn(state: ResearchState) -> str:
@@ -62,7 +64,8 @@ def why_no_further_turn(state: ResearchState) -> str:
         return position.finished or "there is nothing to do"
     if position.silent >= MOST_SILENT:
         return "it called no tool"
-    if position.turn > limits.max_searches_per_step + limits.max_reads_per_step + MORE_TURNS:
+    turns = position.turn - position.first_turn
+    if turns >= limits.max_searches_per_step + limits.max_reads_per_step + MORE_TURNS:
         return "its turns are used up"
     if not searches_left(state) and not (pages_left(state) and unopened(state)):
         return "its searches and pages are used up"
@@ -78,10 +81,7 @@ async def take_turn(run: ResearchRun) -> None:
         position.is_under_way = True
         for call in output.calls:
             run.note("agent.turn", f"{call.name}: {_subject(call)}", tool=call.name, sub_turn=position.turn)
-    before = {finding.id for finding in run.state.findings}
-    answers = await _answers(run, position)
-    del before
-    position.answers = answers
+    position.answers = await _answers(run, position)
     position.is_under_way = False
     position.turn += 1
 
@@ -108,7 +108,7 @@ def _request(run: ResearchRun) -> WorkInput:
         # A model is told by its answers; a script goes by these.
         found=unopened(state) if by_rules else [],
         searches=position.searches if by_rules else 0,
-        opened=len(position.opened) if by_rules else 0,
+        opened=len(position.opened) - position.opened_before if by_rules else 0,
         notes=len(state.findings) if by_rules else 0,
         open_gaps=[gap.description for gap in state.unaddressed_gaps()] if by_rules else [],
     )
@@ -117,8 +117,8 @@ def _request(run: ResearchRun) -> WorkInput:
 def _reminder(run: ResearchRun, position: AgentPosition) -> str:
     if position.silent:
         return CALL_A_TOOL
-    if position.earlier and position.turn > 1 and not any(run.state.operations):
-        return f"Here is a further task, which goes on from what you did: {run.resolved.query}"
+    if position.turn == position.first_turn > 1:
+        return f"You go on, with a further task: {run.resolved.query}"
     if position.has_searched and pages_left(run.state) and unopened(run.state):
         return OPEN_SOME
     return ""
