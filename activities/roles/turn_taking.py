@@ -204,7 +204,8 @@ class _Turn:
         self._known = {tool.name for tool in role.tools}
         self._used = {call.id for turn in before.turns for call in turn.calls}
         self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
-        self._blocks = work.draft.content
+        # The journal sorts what it keeps: a turn is the same whether it was just answered or taken from there.
+        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.draft.content, sort_keys=True))
         self._carried_out = 0
 
     def read(self) -> tuple[list[dict[str, Any]], list[ToolCall], bool]:
