@@ -23,6 +23,8 @@ from contracts.tools import MOST_CALLS, ToolAnswer, ToolCall, ToolSpec, refusal_
 TRANSCRIPT_TYPE: Final = "application/json"
 TEXT_CHARACTERS: Final = 4_000
 """Of what a model says beside its calls, as the workflow is told it."""
+THOUGHTS: Final = ("thinking", "redacted_thinking")
+"""Blocks in which a model thinks; they are signed, and go back as they came."""
 NOT_DONE: Final = "This call was not carried out."
 
 
@@ -32,7 +34,7 @@ class ToolTurnInput(RoleInput):
     transcript: DocumentRef | None = None
     """What was said so far; None in the first turn, which the role's prompt opens."""
     answers: list[ToolAnswer] = []
-    """To the calls of the turn before. A call with a problem needs none, one that is left out is said not to be done."""
+    """To the calls of the turn before. A call with a problem needs none; one that is left out is said to be undone."""
     offered: list[str] = []
     """Names of the role's tools that may be called in this turn; empty: all of them."""
     reminder: str = ""
@@ -129,8 +131,9 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
     """Hold a role with tools to the rule that it sees no text of pages. Raises ValueError."""
     if not role.tools:
         return
-    if not issubclass(role.input, ToolTurnInput) or not issubclass(role.output, ToolTurnOutput):
-        raise ValueError(f"the role {role.name} has tools: its input and output must be those of a tool turn")
+    fits = issubclass(role.input, ToolTurnInput) and issubclass(role.output, ToolTurnOutput)
+    if not fits or not issubclass(role.draft, TurnDraft):
+        raise ValueError(f"the role {role.name} has tools: its input, draft and output must be those of a tool turn")
     if len({tool.name for tool in role.tools}) < len(role.tools):
         raise ValueError(f"two tools of the role {role.name} have one name")
     for name, field in role.input.model_fields.items():
@@ -153,5 +156,5 @@ def _kinds(annotation: Any) -> set[Any]:
 def offered_tools(role: RoleSpec[Any, Any], request: ToolTurnInput) -> list[ToolSpec[Any]]:
     """The tools of a turn, in the role's order. Raises ValueError for a name that is none of the role's."""
     if unknown := set(request.offered) - {tool.name for tool in role.tools}:
-        raise ValueError(f"the role {role.name} has no tool {sorted(unknown)[0]}")
+        raise ValueError(f"the role {role.name} has no tool {min(unknown)}")
     return [tool for tool in role.tools if not request.offered or tool.name in request.offered]

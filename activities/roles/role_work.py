@@ -19,6 +19,7 @@ from activities.roles.untrusted import remove_signs
 from contracts import roles
 from contracts.base import Contract
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
+from contracts.tool_turns import ToolTurnInput, TurnDraft
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 
@@ -63,7 +64,7 @@ def finish(
     share: float,
 ) -> Finished:
     """What the workflow gets of an engine's draft. Raises `InvalidOutput`."""
-    if role.tools:
+    if isinstance(request, ToolTurnInput) and isinstance(draft, TurnDraft):
         return finish_turn(role, request, draft, documents, account)
     check_answer(request, draft)
     if request.engine is EngineKind.MODEL:

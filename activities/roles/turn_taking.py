@@ -23,6 +23,7 @@ from contracts.identity import digest
 from contracts.roles import RoleSpec
 from contracts.tool_turns import (
     TEXT_CHARACTERS,
+    THOUGHTS,
     TRANSCRIPT_TYPE,
     TakenTurn,
     ToolTurnInput,
@@ -46,7 +47,6 @@ SHORT_ANSWER: Final = 300
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ODD_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 NAME_CHARACTERS: Final = 64
-THOUGHTS: Final = ("thinking", "redacted_thinking")
 NOTHING: Final = "(nothing)"
 TAKEN_OUT: Final = "(taken out)"
 GO_ON: Final = "Go on: call one of the tools."
@@ -204,7 +204,8 @@ class _Turn:
         self._known = {tool.name for tool in role.tools}
         self._used = {call.id for turn in before.turns for call in turn.calls}
         self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
-        self._blocks = work.draft.content
+        # The journal sorts what it keeps: a turn is the same whether it was just answered or taken from there.
+        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.draft.content, sort_keys=True))
         self._carried_out = 0
 
     def read(self) -> tuple[list[dict[str, Any]], list[ToolCall], bool]:
@@ -265,7 +266,7 @@ class _Turn:
         if self._carried_out >= self._request.most_calls:
             return (
                 {},
-                f"at most {self._request.most_calls} calls are carried out in one turn: call it again in the next",
+                f"at most {self._request.most_calls} calls are carried out in one turn: call it in the next one",
             )
         return _read_arguments(tool, remove_signs_of(given))
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from contracts.identity import digest
+from contracts.tool_turns import ToolTurnInput, offered_tools
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit
 from providers.models.capabilities import LearntLimits, LearntModes
-from providers.models.chat import ChatMode, ChatReply, ChatRequest
+from providers.models.chat import ChatMode, ChatReply, ChatRequest, ToolUse
 from providers.models.fitting import FittedPrompt, PromptFitter
 from providers.models.model_directory import ModelCandidate
 from providers.models.model_errors import shown_name
@@ -19,6 +20,7 @@ from providers.models.model_speed import Speeds
 from providers.models.prompt_caching import PrefixQueue, mark_prefixes, worth_waiting
 from providers.models.structured_output import schema_of
 from providers.models.tokens import Calibration, TokenCounter
+from providers.models.tool_calls import messages_for, tool_definition
 
 JSON_INSTRUCTION: Final = """
 
@@ -62,6 +64,7 @@ class ModelCalls:
         self._modes = LearntModes()
         self._limits = LearntLimits()
         self._without_caching: set[str] = set()
+        self._without_forcing: set[str] = set()
         self._speeds = Speeds()
         self._calibration = Calibration()
         self._counter = TokenCounter()
@@ -95,18 +98,26 @@ class ModelCalls:
         if kind == "unsupported_caching":
             self._without_caching.add(key)
             return request.cache_system or request.cache_common
-        return kind == "unsupported_parameter" and self._modes.weaken(key, request.mode)
+        if kind != "unsupported_parameter":
+            return False
+        if request.tools:
+            self._without_forcing.add(key)
+            return request.must_call
+        return self._modes.weaken(key, request.mode)
 
     async def _build(
         self, task: EngineTask, candidate: ModelCandidate, seconds: float
     ) -> tuple[ChatRequest, FittedPrompt]:
         key, capabilities = candidate.key, candidate.capabilities
-        plain = task.role.plain_text
+        tools = _tools(task)
+        plain = task.role.plain_text or bool(tools)
         mode = ChatMode.TEXT if plain else self._modes.mode_for(key, capabilities.mode)
         schema = None if plain else schema_of(task.role.draft)
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
-        extra = instructions if mode is ChatMode.TEXT else instructions + json.dumps(schema)
-        fitter = PromptFitter(task, shown_name(candidate.model), capabilities, extra, self._speeds.pace(key), seconds)
+        extra = instructions if schema is None or mode is ChatMode.TEXT else instructions + json.dumps(schema)
+        extra += json.dumps(tools) if tools else ""
+        name, pace = shown_name(candidate.model), self._speeds.pace(key)
+        fitter = PromptFitter(task, name, key, capabilities, extra, pace, seconds)
         request = ChatRequest(
             model=candidate.model,
             system=task.system,
@@ -115,11 +126,15 @@ class ModelCalls:
             timeout_seconds=seconds,
             json_schema=schema,
             mode=mode,
+            messages=messages_for(key, task.messages),
+            tools=tools,
+            must_call=task.role.must_call and capabilities.tools is ToolUse.FORCED and key not in self._without_forcing,
         )
         fitted = fitter.fit(await self._ratio(fitter, candidate, request))
         sized = replace(
             request,
-            prompt=fitted.prompt + instructions,
+            prompt=fitted.prompt if fitted.messages else fitted.prompt + fitted.end + instructions,
+            messages=_with_end(fitted.messages, fitted.end + instructions),
             max_tokens=fitted.max_tokens,
             common_length=fitted.common_length,
         )
@@ -158,7 +173,8 @@ class ModelCalls:
         if not worth_waiting(request, fitted.estimate):
             return nullcontext()
         common = request.prompt[: request.common_length]
-        prefix = json.dumps([candidate.key, request.mode, request.json_schema, request.system, common])
+        offered = request.json_schema or list(request.tools)
+        prefix = json.dumps([candidate.key, request.mode, offered, request.system, common])
         return self._prefixes.turn(digest(prefix), request.timeout_seconds * PATIENCE_SHARE)
 
     def _permit(self, task: EngineTask, candidate: ModelCandidate, tokens: int) -> AbstractAsyncContextManager[Permit]:
@@ -166,6 +182,20 @@ class ModelCalls:
             return nullcontext(UnlimitedPermit())
         holder = f"{task.input.research_id}/{task.input.operation}"
         return self._limiter.permit(candidate.endpoint.service, holder=holder, tokens=tokens)
+
+
+def _tools(task: EngineTask) -> list[dict[str, Any]]:
+    if not isinstance(task.input, ToolTurnInput):
+        return []
+    return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
+
+
+def _with_end(messages: list[dict[str, Any]], end: str) -> list[dict[str, Any]]:
+    """The messages with some words more at the end of the last one."""
+    if not messages or not end.strip():
+        return messages
+    *before, last = messages
+    return [*before, {**last, "content": [*last["content"], {"type": "text", "text": end.strip()}]}]
 
 
 def _instructions(task: EngineTask, schema: dict[str, Any] | None) -> str:

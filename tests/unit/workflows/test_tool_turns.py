@@ -1,6 +1,9 @@
 """Tool turns through the facade, in one process: transcripts grow, calls are checked, every call is answered."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,11 @@ import pytest
 from contracts import strategies
 from contracts.state import ResearchState
 from contracts.tool_turns import ToolTurnOutput, Transcript
+from contracts.tools import ToolAnswer
 from contracts.vocabulary import EngineKind
-from tests.fakes.world import World
+from tests.fakes import tool_work
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
 from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput, answer
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox
@@ -52,8 +58,88 @@ async def test_a_transcript_only_grows(tmp_path: Path) -> None:
     state: ResearchState = await begin(world, strategy="asking")
     turns = await converse(ResearchRun(state, Inbox(), world.host()))
     stored = [Transcript.model_validate_json(await world.content.get_text(turn.transcript)) for turn in turns]
-    for earlier, later in zip(stored, stored[1:], strict=False):
+    for earlier, later in pairwise(stored):
         assert later.opening == earlier.opening != ""
         assert later.turns[:-1] == earlier.turns
     assert [turn.transcript.hash for turn in turns] == state.notebook[-3:]
     assert [turn.transcript.size for turn in turns] == [len(await world.content.get(turn.transcript)) for turn in turns]
+
+
+@asynccontextmanager
+async def model_run(folder: Path, api: MessagesApi) -> AsyncIterator[tuple[ResearchRun, World]]:
+    """A run whose model is spoken to with the real SDK."""
+    async with api:
+        world = model_world(folder, api.base_url)
+        state = await begin(world, strategy="asking")
+        yield ResearchRun(state, Inbox(), world.host()), world
+        await world.close()
+
+
+async def test_a_model_takes_turns(tmp_path: Path) -> None:
+    """The endpoint, which holds conversations to its rules, refuses nothing; thoughts go back as they came (S3-035)."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, world):
+        turns = await converse(run)
+        stored = Transcript.model_validate_json(await world.content.get_text(turns[-1].transcript))
+    assert api.refused == []
+    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
+    assert HAND_OVER.read(turns[-1].calls[0]).words == ["vacuum", "freeze"]
+    assert [len(request.body["messages"]) for request in api.requests] == [1, 3, 5]
+    assert {request.body["tool_choice"]["type"] for request in api.requests} == {"any"}
+    assert {request.body["max_tokens"] for request in api.requests} == {ASKER.output_tokens + 4_000}
+    thoughts = [block for turn in stored.turns for block in turn.content if block["type"] == "thinking"]
+    assert [thought["thinking"][:6] for thought in thoughts] == ["Turn 0", "Turn 1", "Turn 2"]
+    assert run.state.usage.model_calls == 3
+
+
+async def test_what_is_answered_stands_as_data(tmp_path: Path) -> None:
+    """Words of an answer are in an element with the run's mark; what a model was not told never stands in it."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, _):
+        await converse(run)
+    answers = tool_work.answers_so_far(api.requests[1].body)
+    assert len(answers) == 1
+    assert re.search(
+        r"^<answer-(\w{10})>\n\w\w¦Vacuum removes dead rows\..*\n</answer-\1>$", answers[0], re.DOTALL | re.MULTILINE
+    )
+
+
+async def test_every_turn_begins_like_the_one_before(tmp_path: Path) -> None:
+    """System part, tools and all messages of a turn stand word for word at the beginning of the next."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, _):
+        await converse(run)
+    for earlier, later in pairwise(request.body for request in api.requests):
+        assert (later["system"], later["tools"]) == (earlier["system"], earlier["tools"])
+        assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
+
+
+async def test_a_turn_is_paid_once(tmp_path: Path) -> None:
+    """Who comes back after the answer was stored takes it from the journal, and stores the same transcript."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, world):
+        before = run.state.pack()
+        turns = await converse(run)
+        again = await converse(ResearchRun(ResearchState.unpack(before), Inbox(), world.host()))
+    assert [turn.transcript for turn in again] == [turn.transcript for turn in turns]
+    assert len(api.calls) == 3
+
+
+@pytest.mark.parametrize("changed", ["answers", "offered", "reminder"])
+async def test_another_turn_is_another_call(tmp_path: Path, changed: str) -> None:
+    """Another answer, other tools, or another word to the model is another request to the journal."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, _):
+        first = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
+        said = ToolAnswer(call_id=first.calls[0].id, text="Vacuum is a void.")
+        request = AskerInput(transcript=first.transcript, answers=[said])
+        other = {
+            "answers": {"answers": [said.model_copy(update={"text": "Vacuum is a pump."})]},
+            "offered": {"offered": [HAND_OVER.name]},
+            "reminder": {"reminder": "Be quick."},
+        }[changed]
+        await run.turn(ASKER, "ask/2", request)
+        await run.turn(ASKER, "ask/3", request)
+        assert len(api.calls) == 2
+        await run.turn(ASKER, "ask/4", request.model_copy(update=other))
+        assert len(api.calls) == 3
