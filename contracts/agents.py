@@ -13,7 +13,6 @@ from contracts.decisions import Exclusion
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.outcome import AgentProgress, Counts
-from contracts.plan import PlanNode
 from contracts.resolved import ResolvedResearch
 from contracts.shapes import AGENT_ID
 from contracts.sources import QueryRecord, Source
@@ -45,6 +44,8 @@ class AgentTask(Terse):
     """The query of the scoped run, and all that it is told: it must stand for itself."""
     strategy: str
     """Name of a scoped strategy."""
+    node: str = ""
+    """The node of the run's plan that it works on, to which what it finds belongs; empty: the one with its own id."""
     seconds: float | None = None
     """After so long it ends its work and reports what it has; None: as its strategy's preset says."""
     most_seconds: float | None = None
@@ -53,7 +54,15 @@ class AgentTask(Terse):
     continues: str = ""
     """Id of an earlier agent of the run whose findings, sources and `kept` it begins with; empty for none."""
     given: dict[str, Any] = {}
-    """Plain JSON for its strategy. Nothing of the question, the plan or other agents' findings belongs here."""
+    """Plain JSON for its strategy, which finds it in `state.task`.
+
+    Nothing of the question, the plan or other agents' findings belongs here.
+    """
+
+    @property
+    def plan_node(self) -> str:
+        """Id of the node that it works on."""
+        return self.node or self.id
 
 
 class AgentShare(Contract):
@@ -75,7 +84,6 @@ class Ledger(Contract):
 class Harvest(Contract):
     """What an agent found, as labels: the notebook's entries hold the rest."""
 
-    nodes: list[PlanNode] = []
     sources: list[Source] = []
     aliases: dict[str, str] = {}
     findings: list[Finding] = []
@@ -83,8 +91,8 @@ class Harvest(Contract):
     gaps: list[Gap] = []
     queries: list[QueryRecord] = []
     notebook: list[str] = []
-    analyzed: list[str] = []
-    """Sub-queries whose sources were analyzed."""
+    unanalyzed: bool = False
+    """Whether it read something that it could not analyze any more."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}

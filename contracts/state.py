@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from contracts.agents import AgentRecord, Ledger
+from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
 from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
@@ -88,8 +88,8 @@ class ResearchState(BaseModel):
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
     """What a person is asked; it stays when the run ends unanswered."""
-    scope: str = ""
-    """Id of the agent whose state this is: it begins the names of its calls; empty for a run of its own."""
+    task: AgentTask | None = None
+    """What the agent is to find out whose state this is; None for a run of its own."""
     ledger: Ledger = Ledger()
     """What the run had asked and read before this agent began."""
     agents: list[AgentRecord] = []
@@ -165,6 +165,11 @@ class ResearchState(BaseModel):
     ending: Ending | None = None
     """How the run ended; None while it goes on."""
     result: ResearchResult | None = None
+
+    @property
+    def scope(self) -> str:
+        """The agent whose state this is, which begins the names of its calls; empty for a run of its own."""
+        return self.task.id if self.task else ""
 
     def unaddressed_gaps(self) -> list[Gap]:
         """Gaps that no later evidence has closed."""

@@ -38,7 +38,7 @@ class AgentDriver:
         self._host = host
         self._watchers = watchers
         self._around = around
-        self.state = ResearchState(resolved=request.resolved, scope=request.task.id)
+        self.state = ResearchState(resolved=request.resolved, task=request.task)
         """Its own state; the one to go by once it has begun."""
 
     async def conduct(self) -> TaskResult:
@@ -46,12 +46,12 @@ class AgentDriver:
         try:
             return await self._conduct()
         except asyncio.CancelledError:
-            return self._result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
+            return self.result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
         except ActivityError as error:
             if is_cancelled(error):
-                return self._result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
+                return self.result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
             why = f"{error.activity_type} failed: {reason_of(error)}"
-            return self._result(StopReason.PROVIDER_OUTAGE, AgentReport(), why)
+            return self.result(StopReason.PROVIDER_OUTAGE, AgentReport(), why)
 
     async def _conduct(self) -> TaskResult:
         await self._begin()
@@ -69,7 +69,7 @@ class AgentDriver:
         skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
         report, problem = await self._conclude(run, strategy, reason)
         run.note("run.finished", problem or report.summary or reason.value, outcome=reason.value)
-        return self._result(reason, report, problem)
+        return self.result(reason, report, problem)
 
     async def _begin(self) -> None:
         now = self._host.now().timestamp()
@@ -100,5 +100,6 @@ class AgentDriver:
         await self._host.sleep(max(0.0, run.remaining_seconds()), "until the agent must have answered")
         run.inbox.interrupt(StopReason.BUDGET_TIME)
 
-    def _result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
+    def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
+        """What the agent brings back, made of what its state holds now."""
         return task_result(self.state, counts_of(self.state), reason, report, problem)

@@ -1,11 +1,16 @@
 """A toy strategy with agents: its tasks are told by the request, each is an errand, and a scribe tells what they found."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from contracts import strategies
 from contracts.agents import AT_ONCE, AgentTask
 from contracts.plan import PlanNode
 from contracts.request import Depth
 from contracts.roles import ANALYZER
 from contracts.strategies import StrategyDeclaration
 from contracts.vocabulary import NodeKind
+from tests.toy.errand import ERRAND
 from tests.toy.roles import LIMITS, SCRIBE
 from tests.toy.strategy import ToyStrategy
 from workflows.run.research_run import ResearchRun
@@ -17,6 +22,16 @@ PARTY = StrategyDeclaration(
     presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), LIMITS.model_copy(update={"max_sources": 30})),
     expected_calls=lambda limits, _: {"analyzer": (1, limits.max_sub_queries), "scribe": (1, 1)},
 )
+
+
+@contextmanager
+def party_declared() -> Iterator[None]:
+    """Both strategies are known for the block."""
+    for strategy in (ERRAND, PARTY):
+        strategies.declare(strategy)
+    yield
+    for strategy in (ERRAND, PARTY):
+        del strategies._declared[strategy.name]
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:
@@ -33,9 +48,7 @@ class PartyStrategy(ToyStrategy):
     """Scout the tasks, send an agent for each, tell."""
 
     async def _scout(self, run: ResearchRun) -> None:
-        nodes = [
-            PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, needs_search=False) for task in tasks_of(run)
-        ]
+        nodes = [PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK) for task in tasks_of(run)]
         run.draft_plan("agents look for it", nodes)
 
     async def _look(self, run: ResearchRun) -> None:

@@ -1,11 +1,14 @@
-"""What agents bring back, put into the state of their run: in the order of their tasks, the first of an id wins. Pure."""
+"""What agents bring back, put into the state of their run: in task order, and the first of an id wins. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from contracts.agents import AgentReport, Harvest, TaskResult, pack_contract
+from contracts.agents import AgentReport, AgentTask, Harvest, TaskResult, pack_contract
 from contracts.outcome import Counts
+from contracts.plan import PlanNode
 from contracts.state import ResearchState
-from contracts.vocabulary import StopReason
+from contracts.vocabulary import NodeStatus, SourceStatus, StopReason
+from workflows.rules.gaps import open_gaps, silent_gap
+from workflows.rules.sub_queries import queries_to_analyze
 
 MOST_NOTES = 10
 """Of what failed in one agent: a run keeps the first of them."""
@@ -31,7 +34,6 @@ def task_result(
     """What an agent brings back: everything that its own state holds."""
     resolved = state.resolved
     harvest = Harvest(
-        nodes=state.plan.nodes,
         sources=list(state.sources.values()),
         aliases=state.aliases,
         findings=state.findings,
@@ -39,7 +41,7 @@ def task_result(
         gaps=state.gaps,
         queries=state.query_ledger,
         notebook=state.notebook,
-        analyzed=state.analyzed_sub_queries,
+        unanalyzed=bool(queries_to_analyze(state)),
         duplicates=state.duplicates,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
@@ -66,11 +68,12 @@ def task_result(
     )
 
 
-def merge_agent(state: ResearchState, result: TaskResult) -> list[str]:
-    """Take over what an agent brought back; ids of passages that were dropped because another one has their id."""
-    found, task = result.harvest(), result.agent_id
-    _merge_nodes(state, found, task)
-    _merge_sources(state, found)
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> list[str]:
+    """Take over what an agent brought back; ids of passages that were dropped because another one has their id.
+
+    Everything that it found belongs to the node of its task; what it searched for stands in the list of queries.
+    """
+    found, node = result.harvest(), task.plan_node
     clashing = {
         item.id
         for item in found.evidence
@@ -78,66 +81,87 @@ def merge_agent(state: ResearchState, result: TaskResult) -> list[str]:
         and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
     }
     state.evidence = {item.id: item for item in found.evidence if item.id not in clashing} | state.evidence
-    known = {finding.id for finding in state.findings}
+    findings = {finding.id for finding in state.findings}
+    mine = {"sub_query_id": node, "iteration": state.iteration}
     state.findings = state.findings + [
-        finding.model_copy(update={"iteration": state.iteration})
+        finding.model_copy(update=mine)
         for finding in found.findings
-        if finding.id not in known and clashing.isdisjoint(finding.evidence_ids)
+        if finding.id not in findings and clashing.isdisjoint(finding.evidence_ids)
     ]
     gaps = {gap.id for gap in state.gaps}
-    state.gaps = [*state.gaps, *(gap for gap in found.gaps if gap.id not in gaps)]
-    state.query_ledger = [*state.query_ledger, *found.queries]
-    state.analyzed_sub_queries = _union(state.analyzed_sub_queries, found.analyzed)
+    of_node = {"origin": f"sub_query:{node}", "iteration": state.iteration}
+    state.gaps = [*state.gaps, *(gap.model_copy(update=of_node) for gap in found.gaps if gap.id not in gaps)]
+    new = _merge_sources(state, found, node)
+    _merge_node(state, task, result, found, new)
+    of_agent = {"sub_query_id": node, "iteration": state.iteration}
+    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.queries)]
     for entry in found.notebook:
         state.note_entry(entry)
     state.duplicates += found.duplicates
-    state.documents_searched = (
-        state.documents_searched if found.documents_searched is None else found.documents_searched
-    )
+    if found.documents_searched is not None:
+        state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
     state.engine_by_role = {**state.engine_by_role, **result.engine_by_role}
     state.prompt_versions = {**state.prompt_versions, **result.prompt_versions}
     state.models_used = _union(state.models_used, result.models_used)
-    state.degraded = _union(state.degraded, (f"{task}: {note}"[:300] for note in result.degraded[:MOST_NOTES]))
-    failed = (f"{task}: {note}"[:300] for note in result.failed_branches[:MOST_NOTES])
-    state.failed_branches = _union(state.failed_branches, failed)
+    state.degraded = _union(state.degraded, _told(task, result.degraded))
+    state.failed_branches = _union(state.failed_branches, _told(task, result.failed_branches))
     return sorted(clashing)
 
 
-def _merge_nodes(state: ResearchState, found: Harvest, task: str) -> None:
-    """What the agent searched for stands below its task, where the plan has that."""
-    known = {node.id: node for node in state.plan.nodes}
-    root = known.get(task)
-    fresh = [
-        node.model_copy(
-            update={
-                "parent": node.parent or (root.id if root else None),
-                "depth": node.depth + (root.depth + 1 if root else 0),
-                "iteration": state.iteration,
-            }
-        )
-        for node in found.nodes
-        if node.id not in known
-    ]
-    state.plan = state.plan.with_nodes(*fresh)
+def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: Harvest, new: int) -> None:
+    """The node of the task, with what became of it; what was read and not analyzed is analyzed when the run ends."""
+    node = next((node for node in state.plan.nodes if node.id == task.plan_node), None)
+    if node is None:
+        return
+    stated = [*result.gap_ids]
+    if not result.finding_ids and not stated and not result.is_stub:
+        silent = open_gaps(state, [silent_gap(node)], f"sub_query:{node.id}")
+        state.gaps = [*state.gaps, *silent]
+        stated = [gap.id for gap in silent]
+    update = {
+        "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
+        "error": result.problem if result.is_stub else None,
+        "finding_count": len(_union(_findings_of(state, node), result.finding_ids)),
+        "result_count": node.result_count + sum(record.found for record in found.queries),
+        "new_source_count": node.new_source_count + new,
+        "duplicate_count": node.duplicate_count + found.duplicates,
+        "stated_gaps": _union(node.stated_gaps, stated),
+    }
+    state.plan = state.plan.with_nodes(node.model_copy(update=update))
+    if not found.unanalyzed:
+        state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
 
 
-def _merge_sources(state: ResearchState, found: Harvest) -> None:
-    sources = dict(state.sources)
+def _findings_of(state: ResearchState, node: PlanNode) -> list[str]:
+    return [finding.id for finding in state.findings if finding.sub_query_id == node.id]
+
+
+def _merge_sources(state: ResearchState, found: Harvest, node: str) -> int:
+    """Sources with the node among those that found them; how many the run could not read before."""
+    sources, new = dict(state.sources), 0
     for source in found.sources:
-        known = sources.get(source.id)
-        if known is None or (known.text is None and source.text is not None):
-            sources[source.id] = source.model_copy(update={"iteration": state.iteration})
+        known, readable = sources.get(source.id), source.status is SourceStatus.FULL
+        if known is None or (readable and known.status is not SourceStatus.FULL):
+            owners = [*(known.sub_query_ids if known else []), node]
+            update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": _union(owners, [])}
+            sources[source.id] = source.model_copy(update=update)
+            new += readable
         else:
             update = {
-                "sub_query_ids": _union(known.sub_query_ids, source.sub_query_ids),
+                "sub_query_ids": _union(known.sub_query_ids, [node]),
                 "hit_entries": _union(known.hit_entries, source.hit_entries),
                 "analyzed": known.analyzed or source.analyzed,
             }
             sources[source.id] = known.model_copy(update=update)
     state.sources = sources
     state.aliases = {**found.aliases, **state.aliases}
+    return new
+
+
+def _told(task: AgentTask, notes: Sequence[str]) -> list[str]:
+    return [f"{task.id}: {note}"[:300] for note in notes[:MOST_NOTES]]
 
 
 def _union(first: Iterable[str], other: Iterable[str]) -> list[str]:

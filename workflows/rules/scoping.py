@@ -79,9 +79,7 @@ def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
     known = list(state.sources.values())[: record.known_sources]
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
     plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False, "snippet": "", "sections": []}
-    return Ledger(
-        queries=queries[-MOST_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MOST_KNOWN:]]
-    )
+    return Ledger(queries=queries[-MOST_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MOST_KNOWN:]])
 
 
 def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds_left: float) -> AgentRequest:
@@ -118,7 +116,7 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
         resolved=request.resolved,
         resolved_entry=resolved_entry,
         status=RunStatus.RUNNING,
-        scope=request.task.id,
+        task=request.task,
         ledger=ledger,
         approved_version=request.approved_version,
         exclusions=request.exclusions,

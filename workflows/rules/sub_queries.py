@@ -92,6 +92,20 @@ def skip_unfinished(state: ResearchState, why: str) -> None:
     )
 
 
+def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
+    """Sub-queries that were searched and not analyzed yet; of one that was skipped meanwhile, what was read counts."""
+    done = set(state.analyzed_sub_queries)
+    ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
+    read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
+    return [
+        query
+        for query in state.plan.sub_queries
+        if query.id not in done
+        and not why_left_out(state, query.text)
+        and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+    ]
+
+
 def room_of(query: PlanNode, limits: EffectiveLimits) -> int:
     """How many more sources a sub-query may have; those that a gathering before has read count."""
     return max(0, limits.max_sources_per_query - query.new_source_count)

@@ -1,4 +1,4 @@
-"""The agents of a run: tasks given, some at a time, waited for within limits, and taken over in the order of the tasks."""
+"""The agents of a run: tasks given, some at a time, waited for within limits, taken over in task order."""
 
 import asyncio
 from collections.abc import Sequence
@@ -107,9 +107,7 @@ class Agents:
             if branch >= at_once:
                 self._tell("agent.queued", agent, "queued", branch)
         turns = asyncio.Semaphore(at_once)
-        work = {
-            agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)
-        }
+        work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
         merged = 0
         try:
             while merged < len(todo):
@@ -217,7 +215,7 @@ class Agents:
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put what an agent found into the state of the run."""
         run = self._run
-        dropped = merge_agent(run.state, result)
+        dropped = merge_agent(run.state, self._of(agent).task, result)
         if dropped:
             run.note("status", f"{len(dropped)} passages have the id of another one and were dropped", level="warning")
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE

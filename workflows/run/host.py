@@ -127,7 +127,7 @@ class TemporalHost:
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
         """Start a child workflow and wait for it; a cancellation is passed on, and what it answers is waited for."""
         with self._awaited(workflow_id, f"{request.task.id}: {request.task.text}"):
-            return await workflow.execute_child_workflow(
+            result: TaskResult = await workflow.execute_child_workflow(
                 names.RESEARCH_AGENT,
                 request,
                 id=workflow_id,
@@ -140,6 +140,7 @@ class TemporalHost:
                 search_attributes=_attributes(request),
                 priority=self._priority,
             )
+            return result
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
         """A durable wait."""

@@ -1,6 +1,6 @@
 """The current details of a run, in Markdown, for the web UI."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from contracts.display_text import as_markdown
@@ -9,6 +9,7 @@ from contracts.progress import Awaited
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus
 from workflows.run.clock import elapsed_seconds
+from workflows.run.context import RunContext, Watchers
 
 QUESTION_CHARACTERS: Final = 400
 WAITS: Final = 3
@@ -19,6 +20,18 @@ MARKS = {
     NodeStatus.FAILED: "✖",
     NodeStatus.SKIPPED: "–",
 }
+
+
+class DetailsWatchers(Watchers):
+    """Renews the current details whenever something happens."""
+
+    def __init__(self, show: Callable[[], None]) -> None:
+        self._show = show
+
+    def changed(self, run: RunContext) -> None:
+        """Renew the current details."""
+        del run
+        self._show()
 
 
 def details_markdown(

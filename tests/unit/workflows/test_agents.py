@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.strategies import declare
 from contracts.vocabulary import AgentStatus, Outcome
 from tests.fakes.world import World
-from tests.toy.errand import ERRAND
-from tests.toy.party import PARTY
+from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
@@ -25,9 +23,8 @@ TASKS = [
 
 @pytest.fixture(autouse=True)
 def _declared() -> Iterator[None]:
-    declare(ERRAND)
-    declare(PARTY)
-    yield
+    with party_declared():
+        yield
 
 
 async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:

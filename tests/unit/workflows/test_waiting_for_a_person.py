@@ -28,13 +28,13 @@ from tests.fakes.states import resolved as resolved_request
 from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.rules import replies
 from workflows.run.inbox import Answered, Approved, Inbox, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.run.web_ui_details import details_markdown
+from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
 HOUR = 3_600.0
