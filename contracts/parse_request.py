@@ -88,6 +88,7 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
 
 
 STEP_LIMITS: Final = ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step")
+AGENT_LIMITS: Final = ("agent_seconds", "agent_wait_seconds")
 
 
 def _beyond_strategy(request: ResearchRequest) -> list[str]:
@@ -103,6 +104,12 @@ def _beyond_strategy(request: ResearchRequest) -> list[str]:
     if not any(limits.max_steps for limits in strategy.presets.values()):
         named = [name for name in STEP_LIMITS if getattr(request.limits, name) is not None]
         lines += [f"limits.{name}: the strategy {strategy.name} has no steps" for name in named]
+    if not any(limits.agent_seconds for limits in strategy.presets.values()):
+        named = [name for name in AGENT_LIMITS if getattr(request.limits, name) is not None]
+        lines += [f"limits.{name}: the strategy {strategy.name} has no agents" for name in named]
+    work, wait = request.limits.agent_seconds, request.limits.agent_wait_seconds
+    if work is not None and wait is not None and work > wait:
+        lines.append("limits.agent_seconds: more than limits.agent_wait_seconds")
     fewest, most = request.limits.min_steps, request.limits.max_steps
     if fewest is not None and most is not None and fewest > most:
         lines.append("limits.min_steps: more than limits.max_steps")

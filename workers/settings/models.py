@@ -125,6 +125,10 @@ class ModelsSettings(BaseModel):
         """The room for hidden reasoning of a model, named as in the configuration."""
         return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
 
+    def reasons(self, written: str) -> bool:
+        """Whether a model, named as in the configuration, reasons by itself before it answers."""
+        return self.capabilities_at(*split_name(written, self.endpoints)).reasons
+
     def used_endpoints(self) -> list[str]:
         """The endpoints that a configured model is at, in order of preference; empty when no model is named."""
         names = (name for tier in reversed(Tier) for name in self.names_for(tier))

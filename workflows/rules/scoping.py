@@ -55,6 +55,7 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
         model_host=resolved.model_host,
         model_prices=resolved.model_prices,
         reasoning_tokens=resolved.reasoning_tokens,
+        reasoning_tiers=resolved.reasoning_tiers,
         providers=resolved.providers,
         search=resolved.search,
         corpus=resolved.corpus,
@@ -87,7 +88,9 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     resolved, task = state.resolved, record.task
     if resolved is None:
         raise ValueError("a run needs a resolved request")
-    limits = scoped_limits(task, record.share, preset(task.strategy, resolved.depth), seconds_left)
+    side_by_side = {name: getattr(resolved.limits, name) for name in ("max_parallel", "max_parallel_reads")}
+    own = preset(task.strategy, resolved.depth).model_copy(update=side_by_side)
+    limits = scoped_limits(task, record.share, own, seconds_left)
     earlier = next((one for one in state.agents if one.task.id == task.continues), None)
     before = harvest_of(state, earlier.result) if earlier and earlier.result else Harvest()
     if earlier and earlier.result:

@@ -15,8 +15,8 @@ from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import NodeStatus
 
 NAME: Final = "agent"
-KEPT: Final = "packed"
-"""Under which what an agent that continues this one begins with is handed on."""
+KEPT: Final = "kept"
+"""The name under which an agent hands on what whoever continues it begins with."""
 
 
 class AgentPosition(Position):
@@ -51,8 +51,8 @@ class AgentPosition(Position):
     """What the agent says that it could not answer; None where it did not come to say it."""
     finished: str = ""
     """Why it takes no further turn; empty while it does."""
-    packed: str = ""
-    """What the agent that this one continues has kept, until this one has begun."""
+    begun: bool = False
+    """Whether it knows what the agent has kept that it continues."""
 
 
 def position_of(state: ResearchState) -> AgentPosition:
@@ -111,10 +111,11 @@ def kept_for_later(state: ResearchState) -> dict[str, Any]:
 def go_on(state: ResearchState) -> None:
     """Begin where an earlier agent ended, if this one continues one. Raises ValueError for what no agent has kept."""
     position = position_of(state)
-    if not position.packed:
+    packed = state.task.given.get(KEPT) if state.task else None
+    if position.begun or not isinstance(packed, str):
         return
-    told = unpack_json(position.packed)
-    position.packed = ""
+    told = unpack_json(packed)
+    position.begun = True
     position.earlier = [finding.id for finding in state.findings]
     position.transcript = DocumentRef.model_validate(told["transcript"])
     position.turn = int(told["turn"])

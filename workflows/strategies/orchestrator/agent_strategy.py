@@ -5,12 +5,11 @@ from typing import Final
 from contracts.agents import SUMMARY_CHARACTERS, AgentReport
 from contracts.decisions import Pause
 from contracts.orchestrator_roles import AGENT
-from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.roles import GapDraft
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.vocabulary import Action, EngineKind, GapKind, NodeStatus, StopReason
-from workflows.rules.gaps import open_gaps, silent_gap
+from contracts.vocabulary import Action, EngineKind, GapKind, StopReason
+from workflows.rules.gaps import open_gaps
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.agent_position import go_on, kept_for_later, position_of, read_position
 from workflows.strategies.orchestrator.agent_reading import analyze_read, unanalyzed
@@ -92,20 +91,13 @@ class AgentStrategy:
 
 
 def _state_gaps(state: ResearchState) -> None:
-    """Gaps as the agent says them; as the pages' analyses say them where it did not come to that.
-
-    An agent that found nothing leaves its task open, whatever it says.
-    """
-    position, task = read_position(state), state.resolved.query if state.resolved else ""
-    origin = f"sub_query:{state.scope}"
-    if position.open_questions is not None:
-        state.gaps = []
-        drafts = [GapDraft(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
-        state.gaps = open_gaps(state, drafts, origin)
-    state.gaps = [gap.model_copy(update={"origin": origin}) for gap in state.gaps]
-    if not state.findings:
-        node = PlanNode(id=state.scope, text=task[:500], status=NodeStatus.COMPLETED)
-        state.gaps = [*state.gaps, *open_gaps(state, [silent_gap(node)], origin)]
+    """Gaps as the agent says them; as the pages' analyses say them where it did not come to that."""
+    position = read_position(state)
+    if position.open_questions is None:
+        return
+    drafts = [GapDraft(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
+    state.gaps = []
+    state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
 
 
 def _summary(state: ResearchState) -> str:

@@ -41,10 +41,20 @@ OPEN_SOME: Final = "Titles prove nothing: open the pages that promise most, unle
 REPORT_AFTERWARDS: Final = "The other calls of this turn came first: look at what they brought, then report."
 
 
+def allowed(state: ResearchState, what: str) -> int:
+    """How many `searches` or `pages` the agent may use: as who gave the task says, else as its preset does."""
+    told = state.task.given.get(what) if state.task else None
+    if isinstance(told, int):
+        return told
+    if state.resolved is None:
+        return 0
+    limits = state.resolved.limits
+    return limits.max_searches_per_step if what == "searches" else limits.max_reads_per_step
+
+
 def searches_left(state: ResearchState) -> int:
     """How many more searches the agent may make."""
-    limit = state.resolved.limits.max_searches_per_step if state.resolved else 0
-    return max(0, limit - read_position(state).searches)
+    return max(0, allowed(state, "searches") - read_position(state).searches)
 
 
 def pages_left(state: ResearchState) -> int:
@@ -54,7 +64,7 @@ def pages_left(state: ResearchState) -> int:
         return 0
     position = read_position(state)
     opened = len(position.opened) - position.opened_before
-    return max(0, min(limits.max_reads_per_step - opened, sources_left(state, limits)))
+    return max(0, min(allowed(state, "pages") - opened, sources_left(state, limits)))
 
 
 def why_no_further_turn(state: ResearchState) -> str:
@@ -65,7 +75,7 @@ def why_no_further_turn(state: ResearchState) -> str:
     if position.silent >= MOST_SILENT:
         return "it called no tool"
     turns = position.turn - position.first_turn
-    if turns >= limits.max_searches_per_step + limits.max_reads_per_step + MORE_TURNS:
+    if turns >= allowed(state, "searches") + allowed(state, "pages") + MORE_TURNS:
         return "its turns are used up"
     if not searches_left(state) and not (pages_left(state) and unopened(state)):
         return "its searches and pages are used up"

@@ -16,7 +16,7 @@ from workflows.strategies.orchestrator.agent_reports import collapse, report_of
 from workflows.strategies.orchestrator.orchestrator_position import Dispatched, position_of
 from workflows.strategies.orchestrator.report_evaluation import remarks_on
 from workflows.strategies.orchestrator.task_checks import problem_of, repeated_by
-from workflows.strategies.orchestrator.task_nodes import served_steps, task_node, with_closed_gaps, with_results
+from workflows.strategies.orchestrator.task_nodes import served_steps, task_node, with_closed_gaps, with_steps_after
 
 DECIDER: Final = "orchestrator"
 NOTES_SHOWN: Final = 3
@@ -88,7 +88,12 @@ async def send_agents(run: ResearchRun) -> list[TaskResult]:
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
             continues=each.continues,
-            given={"cycle": position.cycle, "branch": branch},
+            given={
+                "cycle": position.cycle,
+                "branch": branch,
+                "searches": limits.max_searches_per_step,
+                "pages": limits.max_reads_per_step,
+            },
         )
         for branch, each in enumerate(position.dispatched)
     ]
@@ -102,8 +107,7 @@ def _note_results(run: ResearchRun) -> None:
     """What the plan and the gaps become by what agents brought back, finished or not."""
     state, position = run.state, position_of(run.state)
     served = {each.agent: each.steps for each in position.dispatched}
-    mine = [record for record in state.agents if record.task.id in served]
-    state.plan = with_results(state.plan, mine, served)
+    state.plan = with_steps_after(state.plan, served)
     for each in position.dispatched:
         record = _record(state, each.agent)
         if record is None or record.result is None or record.status is not AgentStatus.DONE:

@@ -1,9 +1,8 @@
 """Steps of the plan, and the tasks of agents below them, as nodes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from contracts.agents import AgentRecord
 from contracts.evidence import Gap
 from contracts.identity import short_hash
 from contracts.orchestrator_roles import OutlinedStep
@@ -15,7 +14,6 @@ from workflows.rules.sub_queries import ENOUGH
 
 MOST_STEPS: Final = 6
 """Of a plan, as the document of this strategy has it."""
-AGENT_ENDED: Final = "its agent has ended"
 STATUS_OF: Final = {
     AgentStatus.QUEUED: NodeStatus.PENDING,
     AgentStatus.RUNNING: NodeStatus.EXECUTING,
@@ -89,7 +87,7 @@ def task_node(agent: str, task: str, steps: Sequence[PlanNode], iteration: int) 
         id=agent,
         text=task[:500],
         kind=NodeKind.TASK,
-        needs_search=False,
+        status=NodeStatus.EXECUTING,
         parent=steps[0].id if steps else None,
         depth=1 if steps else 0,
         facet=steps[0].facet if steps else "",
@@ -97,31 +95,17 @@ def task_node(agent: str, task: str, steps: Sequence[PlanNode], iteration: int) 
     )
 
 
-def with_results(plan: Plan, records: Sequence[AgentRecord], served: dict[str, list[str]]) -> Plan:
-    """The plan as the agents have left it; `served` are steps by agent.
+def with_steps_after(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
+    """The plan with its steps as their agents have left them; `served` are further steps by agent.
 
     A step is done when one of its agents is, and waits for another one when all of them failed.
     """
-    by_agent = {record.task.id: record for record in records}
-    tasks = [
-        node.model_copy(
-            update={
-                "status": STATUS_OF[record.status],
-                "finding_count": len(record.result.finding_ids) if record.result else 0,
-                "error": record.result.problem[:300] if record.result and record.result.is_stub else None,
-            }
-        )
-        for node in tasks_of(plan)
-        if (record := by_agent.get(node.id))
-    ]
-    plan = plan.with_nodes(*tasks)
     of_step: dict[str, list[PlanNode]] = {}
-    for task in tasks:
-        for step in dict.fromkeys([*served.get(task.id, []), *([task.parent] if task.parent else [])]):
+    for task in tasks_of(plan):
+        for step in dict.fromkeys([*served.get(task.id, ()), *([task.parent] if task.parent else [])]):
             of_step.setdefault(step, []).append(task)
-    return plan.with_nodes(
-        *(_step_after(step, of_step[step.id]) for step in steps_of(plan) if step.id in of_step)
-    )
+    steps = [step for step in steps_of(plan) if step.id in of_step and step.status is not NodeStatus.SKIPPED]
+    return plan.with_nodes(*(_step_after(step, of_step[step.id]) for step in steps))
 
 
 def _step_after(step: PlanNode, tasks: Sequence[PlanNode]) -> PlanNode:
@@ -145,15 +129,20 @@ def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
 def as_resumed(state: ResearchState, skipped: Sequence[str]) -> Plan:
     """The plan of a run that goes on: agents that ended stay as they are, steps whose agents failed wait for others."""
     plan = without_steps(state.plan, [step for step in steps_of(state.plan) if step.id in set(skipped)])
-    served = {task.id: [task.parent] if task.parent else [] for task in tasks_of(plan)}
-    tasks = {task.id for task in tasks_of(plan)}
-    below = [node for node in plan.nodes if node.parent in tasks and node.status is NodeStatus.PENDING]
-    update = {"status": NodeStatus.SKIPPED, "status_reason": AGENT_ENDED}
-    plan = plan.with_nodes(*(node.model_copy(update=update) for node in below))
-    return with_results(plan, state.agents, served)
+    by_agent = {record.task.plan_node: record for record in state.agents}
+    plan = plan.with_nodes(
+        *(
+            task.model_copy(update={"status": STATUS_OF[by_agent[task.id].status]})
+            for task in tasks_of(plan)
+            if task.id in by_agent
+        )
+    )
+    return with_steps_after(plan, {})
 
 
-def with_closed_gaps(gaps: Sequence[Gap], earlier: Sequence[str], found: Sequence[str], stated: Sequence[str]) -> list[Gap]:
+def with_closed_gaps(
+    gaps: Sequence[Gap], earlier: Sequence[str], found: Sequence[str], stated: Sequence[str]
+) -> list[Gap]:
     """What earlier agents left open and a later one, sent for the same, found something on and does not state again."""
     origins = {f"sub_query:{agent}" for agent in earlier}
     return [
