@@ -46,6 +46,8 @@ class ResearchConfiguration:
     """The most that a model may generate unseen, per call, by its name; None where it is not known."""
     reasons: Callable[[str], bool] = lambda _: False
     """Whether a model reasons by itself before it answers, by its name."""
+    takes_tools: Callable[[str], bool] = lambda _: True
+    """Whether a model, by its name, can call tools where it is asked."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
     """What a model costs by its name; None where the price is unknown."""
     web_search: WebSearchConfiguration = WebSearchConfiguration()

@@ -46,7 +46,7 @@ class ToolTurnOutput(RoleOutput):
     """A turn as the workflow gets it."""
 
     transcript: DocumentRef
-    """What was said so far, this turn included; its size is in bytes."""
+    """What was said so far, this turn included; its size is the bytes of it that the next turn sends again."""
     calls: list[ToolCall] = []
     """In the model's order; empty where it called nothing."""
     text: str = ""

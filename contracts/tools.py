@@ -67,6 +67,8 @@ class ToolAnswer(Terse):
     is_error: bool = False
     entry: str = ""
     """Hash of the stored `AnswerEntry` that holds the text, for one that is too long for a history."""
+    size: int = 0
+    """Bytes of the text behind `entry`, for the ledger; 0: not known."""
 
 
 class AnswerEntry(Terse):

@@ -166,7 +166,7 @@ class RoleActivities:
         if not answer.entry:
             return answer
         stored = await notebooks.read(answer.entry, AnswerEntry)
-        return answer.model_copy(update={"text": stored.answer, "entry": ""})
+        return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
 
     async def _render(
         self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]

@@ -86,6 +86,16 @@ def _opening(transcript: Transcript, request: ToolTurnInput) -> str:
 
 
 def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
+    """What was said since the opening, and what is said now. Raises ValueError for answers that fit no call."""
+    if not transcript.turns:
+        if request.answers:
+            raise ValueError("there are answers, and nothing was called yet")
+        return []
+    calls, new = transcript.turns[-1].calls, _untold(transcript, request)
+    return [*_said(transcript, request), _user(calls, request.answers, request.reminder, new, request)]
+
+
+def _said(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
     """What was said since the opening, word for word as it was said in each turn before."""
     found: list[Message] = []
     calls: list[ToolCall] = []
@@ -94,11 +104,6 @@ def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
             found.append(_user(calls, turn.answers, turn.reminder, turn.guidance, request))
         found.append(Message("assistant", turn.content, turn.author))
         calls = turn.calls
-    if transcript.turns:
-        new = _untold(transcript, request)
-        found.append(_user(calls, request.answers, request.reminder, new, request))
-    elif request.answers:
-        raise ValueError("there are answers, and nothing was called yet")
     return found
 
 
@@ -181,10 +186,11 @@ def finish_turn(
         calls=calls,
         author=draft.author,
     )
-    stored = before.with_turn(turn).model_dump_json()
+    longer = before.with_turn(turn)
+    stored = longer.model_dump_json()
     said = "\n".join(block["text"] for block in content if block["type"] == "text")
     output = role.output(
-        transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=len(stored.encode())),
+        transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=_size(longer, request)),
         calls=calls,
         text=shorten(remove_signs_of(said).strip(), TEXT_CHARACTERS),
         stop=draft.stop,
@@ -192,6 +198,13 @@ def finish_turn(
         account=work.account_with_warnings(),
     )
     return output.model_dump_json(), [stored]
+
+
+def _size(transcript: Transcript, request: ToolTurnInput) -> int:
+    """Bytes of what is sent again when the conversation goes on."""
+    blocks = [block for message in _said(transcript, request) for block in message.content]
+    opening = _opening(transcript, request)
+    return len(opening.encode()) + len(json.dumps(blocks, ensure_ascii=False).encode())
 
 
 class _Turn:
@@ -232,7 +245,7 @@ class _Turn:
 
     def _revealing(self, blocks: list[dict[str, Any]]) -> set[int]:
         """The places of blocks that hold the canary; all that say something, if only together they do."""
-        said = {place: _said(block) for place, block in enumerate(blocks) if block["type"] not in THOUGHTS}
+        said = {place: _words(block) for place, block in enumerate(blocks) if block["type"] not in THOUGHTS}
         canary = self._request.canary
         alone = {place for place, text in said.items() if repeats(text, canary)}
         if alone:
@@ -308,7 +321,7 @@ def _object(given: Any) -> dict[str, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-def _said(block: dict[str, Any]) -> str:
+def _words(block: dict[str, Any]) -> str:
     return block["text"] if block["type"] == "text" else f"{block.get('name')} {''.join(_texts(block.get('input')))}"
 
 

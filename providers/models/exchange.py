@@ -33,6 +33,7 @@ An earlier reply to this request could not be used, for these reasons:
 {problem}
 Do the work again and avoid them."""
 
+UNSUPPORTED: Final = "unsupported_parameter"
 SHORTEST_SECONDS: Final = 0.001
 ANSWER_SHARE: Final = 4
 """One in so many tokens of the cap is expected to be written."""
@@ -85,7 +86,7 @@ class ModelCalls:
                 return Exchange(await self._send(request, task, limited, fitted, deadline), fitted)
             except InvalidCall as error:
                 if not self._learn_refusal(candidate.key, request, fitted, error.kind, shrink=shrink):
-                    raise
+                    raise _refused_tools(candidate, error) if request.tools else error from None
 
     def _learn_refusal(
         self, key: str, request: ChatRequest, fitted: FittedPrompt, kind: str | None, *, shrink: bool
@@ -98,7 +99,7 @@ class ModelCalls:
         if kind == "unsupported_caching":
             self._without_caching.add(key)
             return request.cache_system or request.cache_common
-        if kind != "unsupported_parameter":
+        if kind != UNSUPPORTED:
             return False
         if request.tools:
             self._without_forcing.add(key)
@@ -182,6 +183,16 @@ class ModelCalls:
             return nullcontext(UnlimitedPermit())
         holder = f"{task.input.research_id}/{task.input.operation}"
         return self._limiter.permit(candidate.endpoint.service, holder=holder, tokens=tokens)
+
+
+def _refused_tools(candidate: ModelCandidate, error: InvalidCall) -> InvalidCall:
+    """The error with what an operator can do where a model is found to take no tools."""
+    if error.kind != UNSUPPORTED:
+        return error
+    setting = f'models.endpoints.{candidate.endpoint.name}.tools = "none"'
+    return InvalidCall(
+        f"the model {candidate.shown} takes no tools: name another one, and set {setting}", kind=UNSUPPORTED
+    )
 
 
 def _tools(task: EngineTask) -> list[dict[str, Any]]:
