@@ -100,9 +100,9 @@ def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, position_of(run.state)
     by_rules = run.resolved.engine is EngineKind.EXTRACTIVE
     thinks = reasons(run.resolved, AGENT)
-    offered = [REPORT_TOOL]
-    if searches_left(state):
-        offered.insert(0, SEARCH_TOOL)
+    offered = [SEARCH_TOOL] if searches_left(state) else []
+    if position.searches or position.earlier or not offered:
+        offered.append(REPORT_TOOL)
     if pages_left(state) and unopened(state):
         offered.append(OPEN_TOOL)
     if not thinks and not position.thought:

@@ -2,6 +2,7 @@
 
 from contracts.decisions import Pause
 from contracts.orchestrator_roles import OUTLINER, OutlineInput
+from contracts.plan import Plan
 from contracts.progress import Progress
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.state import OpenPause, ResearchState, Unit
@@ -108,7 +109,9 @@ class OrchestratorStrategy:
             previous=[step.text for step in steps_of(state.plan)],
         )
         output = await run.ask(OUTLINER, "plan", request)
-        run.draft_plan(output.approach, [step_node(step) for step in output.steps])
+        steps = [step_node(step) for step in output.steps]
+        state.plan = Plan(version=state.plan.version + 1, brief=output.approach, nodes=steps)
+        run.note("plan.drafted", f"{len(steps)} steps", count=len(steps), version=state.plan.version)
 
     async def _cycle(self, run: ResearchRun) -> None:
         run.state.plan = with_queries_as_steps(run.state.plan)

@@ -13,18 +13,18 @@ NAMED: Final = 5
 SHORT: Final = 4
 """Words of fewer letters say little of what a task is about."""
 ASKS: Final = frozenset(
-    """about answer aspects between compare comparing consider current describe details determine each evidence exact
+    """about answer any aspects between compare comparing consider current describe details determine each evidence exact
     explain figures find give identify important include including information known latest list main major name number
-    numbers other overview possible provide recent report research settings since source sources specific state such
-    summarise summarize their these thing things using various what when where which while with would focus look looking
-    into also well than does that this from over used uses need needed whether""".split()
+    numbers other overview possible provide recent report research settings since some source sources specific state such
+    summarise summarize their there these thing things using various what when where which while with would focus look looking
+    into also well than does that this from over used uses need needed whether work works working""".split()
 )
 """Words in which a task is given rather than what it is about."""
 STEM: Final = 5
 
 
 def remarks_on(task: str, findings: Sequence[Finding], left_out: int = 0) -> list[str]:
-    """What an orchestrator should know of a report before it relies on it; empty where nothing stands out."""
+    """What an orchestratorknow of a report before it relies on it; empty where nothing stands out."""
     if not findings:
         return ["nothing was found"]
     remarks = []
