@@ -13,7 +13,7 @@ NAMED: Final = 5
 SHORT: Final = 4
 """Words of fewer letters say little of what a task is about."""
 ASKS: Final = frozenset(
-    """about answer any aspects between compare comparing consider current describe details determine each evidence exact
+    """about answer any aspects can could may might must often shall should will between compare comparing consider current describe details determine each evidence exact
     explain figures find give identify important include including information known latest list main major name number
     numbers other overview possible provide recent report research settings since some source sources specific state such
     summarise summarize their there these thing things using various what when where which while with would focus look looking

@@ -13,7 +13,7 @@ MOST_CHARACTERS: Final = 4_000
 REFERENCES: Final = re.compile(
     r"\b(?:the\s++(?:user|asker|person\s++asking)(?:'s|’s)?\b"
     r"|(?:the|this|my|our)\s++(?:original\s++|overall\s++|main\s++|research\s++)?(?:question|query|plan|request)\b"
-    r"(?!\s++(?:whether|of\s++whether|how|why|mark))"
+    r"(?!\s++(?:of|for|by|from|in|to|that|which|whether|how|why|mark|planner)\b)"
     r"|(?:step|part|item|point)\s++(?:\d++|one|two|three|four|five|six)\b(?:\s++of\s++the\s++plan)?+"
     r"|(?:the\s++)?(?:previous|earlier|other|last|first|second|third)\s++(?:agents?|tasks?|reports?|findings?)\b"
     r"|agent-\d++|as\s++(?:discussed|mentioned|described|found|said)\s++(?:above|before|earlier)"
