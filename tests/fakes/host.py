@@ -22,6 +22,7 @@ class InProcessHost:
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         self.agents: list[AgentRequest] = []
+        self.agents_ended: list[str] = []
         self.agents_at_once = 0
         """Most agents that were at work at one time."""
         self._working = 0
@@ -62,6 +63,7 @@ class InProcessHost:
             result = await AgentDriver(asked, self).conduct()
         finally:
             self._working -= 1
+            self.agents_ended.append(request.task.id)
         return TaskResult.model_validate_json(result.model_dump_json())
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:

@@ -3,9 +3,11 @@
 from typing import Final
 
 from contracts.agents import AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
+from contracts.messages import ReadRecord
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
+from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus, SourceStatus
 from workflows.rules.agent_merging import harvest_of
@@ -15,6 +17,8 @@ REPORT_SHARE: Final = 0.2
 """Of an agent's time, at most, kept for its report where its run has little time left."""
 MOST_KNOWN: Final = 100
 """Queries, and pages, of a ledger: what is beyond is found in the cache."""
+
+TOLD_BY_READING: Final = frozenset(ReadRecord.model_fields) & frozenset(Source.model_fields) - {"quality"}
 
 
 def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seconds_left: float) -> EffectiveLimits:
@@ -81,6 +85,18 @@ def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
     plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False, "snippet": "", "sections": []}
     return Ledger(queries=queries[-MOST_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MOST_KNOWN:]])
+
+
+def known_record(page: Source) -> ReadRecord:
+    """A page of a ledger as its reading told of it. Raises ValueError for one that was not read."""
+    if page.text is None or page.content_hash is None:
+        raise ValueError("a page of a ledger was read")
+    told = page.model_dump(include=TOLD_BY_READING)
+    return ReadRecord(
+        **{name: value for name, value in told.items() if value is not None},
+        quality=page.found_quality or page.quality,
+        cached=True,
+    )
 
 
 def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds_left: float) -> AgentRequest:

@@ -112,8 +112,9 @@ def room_of(query: PlanNode, limits: EffectiveLimits) -> int:
 
 
 def sources_left(state: ResearchState, limits: EffectiveLimits) -> int:
-    """How many more sources may be read in this iteration."""
-    readable = state.readable_sources()
+    """How many more sources may be read in this iteration; what others had read before costs an agent nothing."""
+    taken = {page.id for page in state.ledger.pages}
+    readable = [source for source in state.readable_sources() if source.id not in taken]
     new = sum(source.iteration == state.iteration for source in readable)
     return max(0, min(limits.max_new_sources - new, limits.max_sources - len(readable)))
 
