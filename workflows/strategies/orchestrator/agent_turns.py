@@ -19,7 +19,7 @@ from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import EngineKind
-from workflows.rules.query_matching import asked_before, same_query
+from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.agent_position import (
@@ -196,10 +196,7 @@ class _Sorting:
         if why := run.why_left_out(text):
             self._refused[call.id] = f"this is left out: {why}"
             return
-        # What an earlier agent asked in nearly the same words is asked in its words: the answer is there already.
-        known = asked_before(run.state.ledger.queries, text)
-        node_text = known.text if known else text
-        node = PlanNode(id=sub_query_id(node_text), text=node_text[:500], iteration=run.state.iteration)
+        node = PlanNode(id=sub_query_id(text), text=text, iteration=run.state.iteration)
         self.wanted.nodes[node.id] = node
         self._of_call[call.id] = node
         self._position.searches += 1
