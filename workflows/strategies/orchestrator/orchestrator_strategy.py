@@ -6,7 +6,7 @@ from contracts.plan import Plan
 from contracts.progress import Progress
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
+from contracts.vocabulary import NATURAL_STOPS, Action, AgentRole, EngineKind, StopReason
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.gaps import STEER
@@ -14,7 +14,6 @@ from workflows.rules.report_check import report_issues
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.cycle import USED_UP, work_cycle
 from workflows.strategies.orchestrator.cycle_rules import deciding_cycles
-from workflows.strategies.orchestrator.dispatch import has_results
 from workflows.strategies.orchestrator.orchestrator_position import OrchestratorPosition, UnitKind, position_of
 from workflows.strategies.orchestrator.orchestrator_progress import (
     LABELS,
@@ -161,8 +160,10 @@ class OrchestratorStrategy:
         return f"{kind.value}-{position.cycle + 1}", f"{LABELS[kind]} {position.cycle + 1}"
 
     def _stop_reason(self, state: ResearchState, position: OrchestratorPosition) -> StopReason:
-        if not has_results(state):
-            return StopReason.NO_ACTIONABLE_GAPS
+        if not state.findings:
+            # Agents that were cut short say nothing about what is to be found.
+            reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
+            return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)
         if position.ended == USED_UP:
             return StopReason.MAX_ITERATIONS
         return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
