@@ -1,10 +1,13 @@
 """Tool turns through the facade, in one process: transcripts grow, calls are checked, every call is answered."""
 
+import asyncio
 import json
 import re
+import signal
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,14 +21,16 @@ from contracts.expected_calls import worst_call
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
-from contracts.tool_turns import ToolTurnOutput, Transcript, check_tools
+from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.extractive.scripted_turns import script_of
 from tests.fakes import tool_work
-from tests.fakes.messages_api import MessagesApi
+from tests.fakes.messages_api import MessagesApi, repeated
+from tests.fakes.own_process import ROOT
+from tests.fakes.turn_taker import STATE, converse, go_on
 from tests.fakes.world import World, model_world
-from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput, answer
+from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -37,15 +42,6 @@ def _declared() -> Iterator[None]:
     strategies.declare(ASKING)
     yield
     del strategies._declared[ASKING.name]
-
-
-async def converse(run: ResearchRun, most: int = 6) -> list[ToolTurnOutput]:
-    """Turn after turn until it hands over."""
-    turns = [await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))]
-    while len(turns) < most and not any(call.name == HAND_OVER.name for call in turns[-1].calls):
-        request = AskerInput(transcript=turns[-1].transcript, answers=[answer(call) for call in turns[-1].calls])
-        turns.append(await run.turn(ASKER, f"ask/{len(turns) + 1}", request))
-    return turns
 
 
 async def test_a_scripted_role_looks_up_and_hands_over(tmp_path: Path) -> None:
@@ -254,3 +250,19 @@ def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None
     check_tools(role)
     assert role.sees_outside_text
     assert (script_of(role.name, role.module) is not None) is role.has_fallback
+
+
+async def test_a_killed_worker_costs_no_turn(tmp_path: Path) -> None:
+    """A process dies by kill -9 behind the second answer, before anybody heard of it: the next one pays the third alone."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, world):
+        (tmp_path / STATE).write_text(run.state.pack(), encoding="utf-8")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.fakes.turn_taker", str(tmp_path), api.base_url, "2"), cwd=ROOT
+        )
+        assert await process.wait() == -signal.SIGKILL
+        assert len(api.calls) == 2
+        turns = await go_on(world, tmp_path)
+    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
+    assert len(api.calls) == 3
+    assert repeated([asdict(call) for call in api.calls]) == {}
