@@ -98,7 +98,7 @@ class ModelCalls:
             return self._limits.reduce_output(key, request.max_tokens)
         if kind == "unsupported_caching":
             self._without_caching.add(key)
-            return request.cache_system or request.cache_common
+            return request.cache_system or request.cache_common or request.cache_messages
         if kind != UNSUPPORTED:
             return False
         if request.tools:

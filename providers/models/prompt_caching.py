@@ -47,7 +47,7 @@ def _mark_conversation(request: ChatRequest, capabilities: EndpointCapabilities,
     """What was said so far is the beginning of the next turn."""
     tools = estimated_tokens(json.dumps(list(request.tools))) * TOOLS_SHARE
     before = (tools + estimated_tokens(request.system)) * ratio
-    said = (estimated_tokens(request.prompt) + estimated_tokens(text_of(request.messages)) * TOOLS_SHARE) * ratio
+    said = (estimated_tokens(request.prompt) + estimated_tokens(text_of(request.messages))) * ratio
     return replace(
         request,
         cache_system=before >= capabilities.cacheable_tokens,

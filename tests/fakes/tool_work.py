@@ -48,7 +48,7 @@ def ask_glossary(body: Mapping[str, Any]) -> Blocks:
     further = re.search(r"See also: (\w+)", answers[-1])
     if further and not any(given.get("word") == further[1] for _, given in called):
         return calls(body, ("look_up", {"word": further[1]}), thought=thought)
-    words = [given["word"] for name, given in called if name == "look_up"]
+    words = [given["word"] for name, given in called if name == "look_up" and given]
     return calls(body, ("hand_over", {"text": "Found.", "words": words}), thought=thought)
 
 

@@ -1,25 +1,40 @@
 """Tool turns through the facade, in one process: transcripts grow, calls are checked, every call is answered."""
 
+import asyncio
+import json
 import re
-from collections.abc import AsyncIterator, Iterator
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from temporalio.exceptions import ActivityError
 
 from contracts import strategies
+from contracts.canary import STEERED_NOTE
+from contracts.expected_calls import worst_call
+from contracts.roles import RoleSpec
 from contracts.state import ResearchState
-from contracts.tool_turns import ToolTurnOutput, Transcript
-from contracts.tools import ToolAnswer
+from contracts.strategies import declared_roles
+from contracts.tool_turns import Transcript, check_tools
+from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
+from providers.extractive.scripted_turns import script_of
 from tests.fakes import tool_work
-from tests.fakes.messages_api import MessagesApi
+from tests.fakes.messages_api import MessagesApi, repeated
+from tests.fakes.own_process import ROOT
+from tests.fakes.turn_taker import STATE, converse, go_on
 from tests.fakes.world import World, model_world
-from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput, answer
+from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.run.inbox import Inbox
+from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.run.role_calls import Unanswered
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +42,6 @@ def _declared() -> Iterator[None]:
     strategies.declare(ASKING)
     yield
     del strategies._declared[ASKING.name]
-
-
-async def converse(run: ResearchRun, most: int = 6) -> list[ToolTurnOutput]:
-    """Turn after turn until it hands over."""
-    turns = [await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))]
-    while len(turns) < most and not any(call.name == HAND_OVER.name for call in turns[-1].calls):
-        request = AskerInput(transcript=turns[-1].transcript, answers=[answer(call) for call in turns[-1].calls])
-        turns.append(await run.turn(ASKER, f"ask/{len(turns) + 1}", request))
-    return turns
 
 
 async def test_a_scripted_role_looks_up_and_hands_over(tmp_path: Path) -> None:
@@ -62,7 +68,7 @@ async def test_a_transcript_only_grows(tmp_path: Path) -> None:
         assert later.opening == earlier.opening != ""
         assert later.turns[:-1] == earlier.turns
     assert [turn.transcript.hash for turn in turns] == state.notebook[-3:]
-    assert [turn.transcript.size for turn in turns] == [len(await world.content.get(turn.transcript)) for turn in turns]
+    assert [turn.transcript.size for turn in turns] == sorted({turn.transcript.size for turn in turns})
 
 
 @asynccontextmanager
@@ -70,9 +76,10 @@ async def model_run(folder: Path, api: MessagesApi) -> AsyncIterator[tuple[Resea
     """A run whose model is spoken to with the real SDK."""
     async with api:
         world = model_world(folder, api.base_url)
-        state = await begin(world, strategy="asking")
-        yield ResearchRun(state, Inbox(), world.host()), world
-        await world.close()
+        try:
+            yield ResearchRun(await begin(world, strategy="asking"), Inbox(), world.host()), world
+        finally:
+            await world.close()
 
 
 async def test_a_model_takes_turns(tmp_path: Path) -> None:
@@ -143,3 +150,119 @@ async def test_another_turn_is_another_call(tmp_path: Path, changed: str) -> Non
         assert len(api.calls) == 2
         await run.turn(ASKER, "ask/4", request.model_copy(update=other))
         assert len(api.calls) == 3
+
+
+async def test_a_turn_of_no_use_is_repaired(tmp_path: Path) -> None:
+    """The repair is told what was wrong, in the same conversation, and its turn counts."""
+    api = MessagesApi(plan=["good", "empty"])
+    async with model_run(tmp_path, api) as (run, _):
+        turns = await converse(run)
+    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
+    assert api.refused == []
+    broken, repair = api.requests[1], api.requests[2]
+    assert repair.body["messages"][:-1] == broken.body["messages"][:-1]
+    *same, told = repair.body["messages"][-1]["content"]
+    assert same == broken.body["messages"][-1]["content"]
+    assert "the answer is empty: call one of the tools" in told["text"]
+    assert run.state.usage.model_calls == 4
+
+
+async def test_a_script_takes_over_in_the_middle_and_gives_back(tmp_path: Path) -> None:
+    """Where the model gives nothing of use twice, the script takes that turn; the next one is the model's again."""
+    api = MessagesApi(plan=["good", "empty", "cut"])
+    async with model_run(tmp_path, api) as (run, world):
+        turns = await converse(run)
+        stored = Transcript.model_validate_json(await world.content.get_text(turns[-1].transcript))
+    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
+    assert [turn.author for turn in stored.turns] == ["default:test-model", "", "default:test-model"]
+    assert [turn.account.engine.value for turn in turns] == ["model", "extractive", "model"]
+    assert api.refused == []
+    assert run.state.degraded == ["asker: done without the model, whose answers could not be used"]
+
+
+async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments with the run's canary reach no tool; the conversation goes on."""
+
+    def betray(body: Mapping[str, Any]) -> tool_work.Blocks:
+        if tool_work.turns_so_far(body):
+            return tool_work.ask_glossary(body)
+        canary = re.findall(r"\b[0-9a-f]{24}\b", str(body["system"]))[-1]
+        return tool_work.calls(body, ("look_up", {"word": f"vacuum-{canary}"}))
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "asker", betray)
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, _):
+        turns = await converse(run)
+        canary = run.resolved.canary
+    assert "words from outside were followed as orders" in turns[0].calls[0].problem
+    assert run.state.degraded == [STEERED_NOTE]
+    assert turns[-1].calls[0].name == "hand_over"
+    assert all(canary not in json.dumps(request.body["messages"]) for request in api.requests)
+
+
+async def test_a_role_without_a_script_is_refused_without_a_model(tmp_path: Path) -> None:
+    """There is nobody who could take its turn."""
+    world = World(tmp_path)
+    run = ResearchRun(await begin(world, strategy="asking"), Inbox(), world.host())
+    with pytest.raises(Unanswered):
+        await run.turn(replace(ASKER, has_fallback=False), "ask/1", AskerInput(word="vacuum"))
+
+
+async def test_a_turn_that_the_budget_cannot_hold_is_not_taken(tmp_path: Path) -> None:
+    """The reservation grows with the conversation: a turn that might exceed the limit is done without the model."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, _):
+        first = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
+        said = [ToolAnswer(call_id=first.calls[0].id, text="See also: freeze. " * 2_000)]
+        request = AskerInput(transcript=first.transcript, answers=said)
+        needed = worst_call(ASKER, request).tokens
+        limits = run.resolved.limits.model_copy(update={"max_tokens": run.state.usage.tokens + needed - 1})
+        run.state.resolved = run.resolved.model_copy(update={"limits": limits})
+        second = await run.turn(ASKER, "ask/2", request)
+    assert len(api.calls) == 1
+    assert second.account.engine is EngineKind.EXTRACTIVE
+    assert run.state.degraded == ["asker: done without the model (budget_tokens)"]
+
+
+async def test_a_long_answer_travels_by_reference(tmp_path: Path) -> None:
+    """The history holds a hash; the model hears the text. What was not stored as an answer is none."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, world):
+        first = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
+        entry = await world.notebooks.write(AnswerEntry(answer="See also: freeze."))
+        page = await world.content.put_text("The text of a page.")
+        told = ToolAnswer(call_id=first.calls[0].id, entry=entry)
+        await run.turn(ASKER, "ask/2", AskerInput(transcript=first.transcript, answers=[told]))
+        assert "See also: freeze." in tool_work.answers_so_far(api.requests[1].body)[0]
+        read = told.model_copy(update={"entry": page.hash})
+        with pytest.raises((ActivityError, Interrupted)):
+            await run.turn(ASKER, "ask/3", AskerInput(transcript=first.transcript, answers=[read]))
+    assert len(api.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "role", [role for role in (*declared_roles(), ASKER) if role.tools], ids=lambda role: role.name
+)
+def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None:
+    """It sees no page, carries the canary, and has a script where it says that it can be done without a model."""
+    check_tools(role)
+    assert role.sees_outside_text
+    assert (script_of(role.name, role.module) is not None) is role.has_fallback
+
+
+async def test_a_killed_worker_costs_no_turn(tmp_path: Path) -> None:
+    """A process dies by kill -9 behind the second answer, before anybody heard of it: the next one pays the third alone."""
+    api = MessagesApi()
+    async with model_run(tmp_path, api) as (run, world):
+        (tmp_path / STATE).write_text(run.state.pack(), encoding="utf-8")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.fakes.turn_taker", str(tmp_path), api.base_url, "2"), cwd=ROOT
+        )
+        assert await process.wait() == -signal.SIGKILL
+        assert len(api.calls) == 2
+        turns = await go_on(world, tmp_path)
+    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
+    assert len(api.calls) == 3
+    assert repeated([asdict(call) for call in api.calls]) == {}
