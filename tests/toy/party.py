@@ -27,11 +27,12 @@ PARTY = StrategyDeclaration(
 
 @contextmanager
 def party_declared() -> Iterator[None]:
-    """Both strategies are known for the block."""
-    for strategy in (ERRAND, PARTY):
+    """Both strategies are known for the block, which may lie in another one."""
+    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
+    for strategy in fresh:
         strategies.declare(strategy)
     yield
-    for strategy in (ERRAND, PARTY):
+    for strategy in fresh:
         del strategies._declared[strategy.name]
 
 
