@@ -107,6 +107,8 @@ class AgentProgress(Contract):
     status: AgentStatus
     workflow_id: str = ""
     """Where to ask for more: its query `status` answers as that of a run does."""
+    phase: str = ""
+    """What it works on, as it says itself; empty where it was not asked."""
     started_at: str = ""
     ended_at: str = ""
     problem: str = ""

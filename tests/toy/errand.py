@@ -1,4 +1,4 @@
-"""A toy scoped strategy: looks for its task, as it stands, and says how much it found. It has a declaration of its own."""
+"""A toy scoped strategy: looks for its task as it stands, or for what it is given to ask, and says what it found."""
 
 from contracts.agents import AgentReport
 from contracts.decisions import Pause
@@ -16,11 +16,14 @@ from workflows.phases.gathering import Gathering
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 
+ERRAND_LIMITS = LIMITS.model_copy(
+    update={"max_sub_queries": 4, "max_sources": 20, "max_new_sources": 20, "max_sources_per_query": 5}
+)
 ERRAND = StrategyDeclaration(
     name="errand",
     implementation="tests.toy.errand:ErrandStrategy",
     roles=(ANALYZER,),
-    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), LIMITS),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), ERRAND_LIMITS),
     expected_calls=lambda limits, _: {"analyzer": (1, limits.max_sub_queries)},
     scoped=True,
 )
@@ -48,9 +51,10 @@ class ErrandStrategy:
             return Finished(StopReason.NO_OPEN_GAPS)
         run.state.phase = "looking"
         await run.watchers.enter_phase(run)
-        text = run.resolved.query
+        task = run.state.task
+        texts = (task.given.get("ask") if task else None) or [run.resolved.query]
         if not run.state.plan.nodes:
-            run.draft_plan(text, [PlanNode(id=sub_query_id(text), text=text)])
+            run.draft_plan(run.resolved.query, [PlanNode(id=sub_query_id(text), text=text) for text in texts])
         await Gathering(run, run.state.pending_sub_queries()).carry_out()
         await analyze(run)
         return Unit(name="looking", iteration_ended=True)

@@ -15,32 +15,41 @@ from tests.toy.roles import LIMITS, SCRIBE
 from tests.toy.strategy import ToyStrategy
 from workflows.run.research_run import ResearchRun
 
+PARTY_LIMITS = LIMITS.model_copy(update={"max_sources": 60, "max_new_sources": 60})
 PARTY = StrategyDeclaration(
     name="party",
     implementation="tests.toy.party:PartyStrategy",
     roles=(ANALYZER, SCRIBE),
-    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), LIMITS.model_copy(update={"max_sources": 30})),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), PARTY_LIMITS),
     expected_calls=lambda limits, _: {"analyzer": (1, limits.max_sub_queries), "scribe": (1, 1)},
 )
 
 
 @contextmanager
 def party_declared() -> Iterator[None]:
-    """Both strategies are known for the block."""
-    for strategy in (ERRAND, PARTY):
+    """Both strategies are known for the block, which may lie in another one."""
+    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
+    for strategy in fresh:
         strategies.declare(strategy)
     yield
-    for strategy in (ERRAND, PARTY):
+    for strategy in fresh:
         del strategies._declared[strategy.name]
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:
-    """The tasks of the request: `metadata.tasks`, with `metadata.task` for what holds for each."""
+    """The tasks of the request: `metadata.tasks`, with `metadata.task` for each, and `metadata.ask` by its place."""
     told = run.resolved.metadata or {}
     texts = told.get("tasks") or [run.resolved.query]
+    asked = told.get("ask") or [None] * len(texts)
     return [
-        AgentTask(id=f"agent-{place}", text=text, strategy="errand", **told.get("task", {}))
-        for place, text in enumerate(texts, start=1)
+        AgentTask(
+            id=f"agent-{place}",
+            text=text,
+            strategy="errand",
+            given={"ask": ask} if ask else {},
+            **told.get("task", {}),
+        )
+        for place, (text, ask) in enumerate(zip(texts, asked, strict=True), start=1)
     ]
 
 

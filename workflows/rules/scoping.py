@@ -91,7 +91,7 @@ def known_record(page: Source) -> ReadRecord:
     """A page of a ledger as its reading told of it. Raises ValueError for one that was not read."""
     if page.text is None or page.content_hash is None:
         raise ValueError("a page of a ledger was read")
-    told = page.model_dump(include=TOLD_BY_READING)
+    told = page.model_dump(include=set(TOLD_BY_READING))
     return ReadRecord(
         **{name: value for name, value in told.items() if value is not None},
         quality=page.found_quality or page.quality,

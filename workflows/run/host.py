@@ -137,6 +137,8 @@ class TemporalHost:
                 # It has no report of its own to save: nobody would hear what it finds after its run.
                 parent_close_policy=workflow.ParentClosePolicy.TERMINATE,
                 static_summary=show_summary(f"{request.task.id}: {request.task.text}"),
+                # A worker that died is noticed as soon as for the run itself.
+                task_timeout=workflow.info().task_timeout,
                 search_attributes=_attributes(request),
                 priority=self._priority,
             )
