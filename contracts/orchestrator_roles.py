@@ -29,8 +29,8 @@ class AgentArguments(Contract):
     """A task for an agent."""
 
     task: str = Field(
-        description="all that the agent is told: name the subject and what is to be found out, in sentences that can be "
-        "understood without anything else",
+        description="all that the agent is told: name the subject and what is to be found out, in sentences that can "
+        "be understood without anything else",
         min_length=1,
         max_length=4_000,
     )

@@ -4,8 +4,8 @@ from activities.roles.prompt_blocks import PromptRendering, brief_block, list_it
 from contracts.orchestrator_roles import OrchestrateInput
 
 THINKING = (
-    "- `think_tool`: after agents have reported, think before you send the next ones: what is known, what is thin, what "
-    "contradicts itself, what comes next. It stands alone in its turn.\n"
+    "- `think_tool`: after agents have reported, think before you send the next ones: what is known, what is thin, "
+    "what contradicts itself, what comes next. It stands alone in its turn.\n"
 )
 
 

@@ -8,7 +8,7 @@ from activities.roles.prompt_blocks import PromptRendering, corpus_block, list_i
 from activities.roles.reflective.blocks import earlier_turns
 from activities.roles.untrusted import guard
 from contracts.identity import normalized_text
-from contracts.orchestrator_roles import OutlinedStep, OutlineDraft, OutlineInput, OutlineOutput
+from contracts.orchestrator_roles import OutlineDraft, OutlinedStep, OutlineInput, OutlineOutput
 from providers.errors import InvalidOutput
 
 STEP_CHARACTERS: Final = 400
@@ -41,7 +41,9 @@ def finish(work: Draft[OutlineInput, OutlineDraft]) -> OutlineOutput:
     if not steps:
         raise InvalidOutput("steps: at least one step is needed")
     if len(steps) > work.request.most:
-        work.warnings.append(f"{len(steps) - work.request.most} steps beyond the limit of {work.request.most} were dropped")
+        work.warnings.append(
+            f"{len(steps) - work.request.most} steps beyond the limit of {work.request.most} were dropped"
+        )
     return OutlineOutput(
         approach=line_of(work.draft.approach, APPROACH_CHARACTERS),
         steps=steps[: work.request.most],

@@ -23,11 +23,11 @@ from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, repor
 from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
 from workflows.phases.closing import close
+from workflows.rules.guidance_reading import read_guidance
 from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Approved, Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
-from workflows.rules.guidance_reading import read_guidance
 from workflows.strategies import Finished
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 from workflows.strategies.orchestrator.task_nodes import steps_of, tasks_of
@@ -199,7 +199,10 @@ async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
         await world.close()
     assert [call.role for call in api.calls][:2] == ["intake", "outliner"]
     assert [tool["name"] for tool in requests_of(api, "intake")[0]["tools"]] == ["generate_plan"]
-    assert "tool_choice" not in requests_of(api, "intake")[0] or requests_of(api, "intake")[0]["tool_choice"]["type"] != "any"
+    assert (
+        "tool_choice" not in requests_of(api, "intake")[0]
+        or requests_of(api, "intake")[0]["tool_choice"]["type"] != "any"
+    )
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
     assert any(item.action == "question_is_clear" for item in state.decisions)
@@ -252,7 +255,9 @@ async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypa
         if made[-1] == "research_agent" and len(made) == 1:
             return blocks(body, ("think_tool", {"reasoning": "on"}))
         if made.count("generate_report") == 1:
-            return blocks(body, ("research_agent", {"task": "What does a base backup of a cluster copy?", "steps": [4]}))
+            return blocks(
+                body, ("research_agent", {"task": "What does a base backup of a cluster copy?", "steps": [4]})
+            )
         return blocks(body, ("generate_report", {}))
 
     works(monkeypatch, "orchestrator", work)
@@ -345,7 +350,9 @@ async def test_a_limit_is_held_over_all_agents(tmp_path: Path, limits: dict[str,
     assert state.usage.tokens <= limits.get("max_tokens", 1e9)
     assert state.usage.known_cost_usd <= limits.get("max_cost_usd", 1e9)
     assert state.result.outcome is not Outcome.COMPLETED
-    assert state.result.stop_reason is reason or any(reason.value in note for note in state.degraded + state.failed_branches)
+    assert state.result.stop_reason is reason or any(
+        reason.value in note for note in state.degraded + state.failed_branches
+    )
 
 
 async def test_sources_never_exceed_their_limit(tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ def steps(*texts: str) -> list[OutlinedStep]:
 # --- cycles ----------------------------------------------------------------------------------------------------------
 def test_the_presets_keep_the_numbers_of_the_document() -> None:
     """Eight cycles, six steps, 12 and 30 minutes for an agent, one deadline of 30 minutes, 5 of them for the report
-    (S3-005, S3-017, S3-029 to S3-032, C3-1)."""
+    (S3-005, S3-017, S3-029 to S3-032, C3-1).
+    """
     for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED):
         limits = preset("orchestrator", depth)
         assert limits.max_iterations == 8
@@ -154,9 +155,7 @@ def test_the_documents_example_of_collapsing_holds() -> None:
 
 
 @given(
-    st.lists(
-        st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4
-    )
+    st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
 )
 def test_numbers_collapse_as_those_of_texts_do(given_sources: list[list[list[str]]]) -> None:
     """The same as renumbering the texts; what was told keeps its number, and no document has two (S3-024 to S3-026)."""
@@ -252,16 +251,18 @@ def test_searches_that_a_person_wrote_become_steps() -> None:
     steps_only = with_queries_as_steps(plan)
     assert [node.kind for node in steps_only.nodes] == [NodeKind.STEP]
     assert [node.text for node in unserved(steps_only)] == ["Costs of vacuum"]
-    wished = with_wish(steps_only, Gap(id="gap-1", description="Asked while running: locks", suggested_queries=["locks"]))
+    wished = with_wish(
+        steps_only, Gap(id="gap-1", description="Asked while running: locks", suggested_queries=["locks"])
+    )
     assert [node.text for node in unserved(wished)] == ["Costs of vacuum", "locks"]
     assert wished.version == 3
 
 
 def test_a_later_agent_closes_what_an_earlier_one_left_open() -> None:
     """If it was sent for the same, found something, and does not say the same again."""
-    gaps = [
-        Gap(id=f"gap-{number}", description=f"open {number}", origin="sub_query:agent-1") for number in (1, 2)
-    ] + [Gap(id="gap-3", description="other", origin="sub_query:agent-9")]
+    gaps = [Gap(id=f"gap-{number}", description=f"open {number}", origin="sub_query:agent-1") for number in (1, 2)] + [
+        Gap(id="gap-3", description="other", origin="sub_query:agent-9")
+    ]
     closed = with_closed_gaps(gaps, ["agent-1"], ["f-1"], ["gap-2"])
     assert [gap.status for gap in closed] == [GapStatus.ADDRESSED, GapStatus.OPEN, GapStatus.OPEN]
     assert with_closed_gaps(gaps, ["agent-1"], [], []) == gaps

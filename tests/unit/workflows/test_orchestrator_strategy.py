@@ -104,7 +104,9 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
     assert state.citations
     assert state.degraded == []
     assert len(host.agents) == 3
-    tools = {role: {name for body in requests_of(api, role) for name in offered(body)} for role in ("orchestrator", "agent")}
+    tools = {
+        role: {name for body in requests_of(api, role) for name in offered(body)} for role in ("orchestrator", "agent")
+    }
     assert tools["orchestrator"] == {"research_agent", "generate_report", "think_tool"}
     assert tools["agent"] == {"search", "open_page", "generate_report", "think_tool"}
     asked = [*requests_of(api, "orchestrator"), *requests_of(api, "agent")]
@@ -229,7 +231,10 @@ async def test_the_same_task_is_not_given_twice(tmp_path: Path, monkeypatch: pyt
         made = [name for name, _ in called(body)]
         if made.count("research_agent") < 2 and "research_agent" in offered(body):
             return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        return blocks(body, *([("think_tool", {"reasoning": "once more"})] if "think_tool" not in made else [("generate_report", {})]))
+        return blocks(
+            body,
+            *([("think_tool", {"reasoning": "once more"})] if "think_tool" not in made else [("generate_report", {})]),
+        )
 
     works(monkeypatch, "orchestrator", work)
     _, host, api, _ = await with_model(tmp_path)

@@ -1,1 +1,1 @@
-"""The strategy `orchestrator`: agents with a task each work in isolation; an orchestrator decides what is asked next."""
+"""The strategy `orchestrator`: it sends agents with a task each, side by side, and decides what to ask next."""

@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from contracts.documents import DocumentRef
 from contracts.identity import canonical_url
 from contracts.orchestrator_roles import FoundPage

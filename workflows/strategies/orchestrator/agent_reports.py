@@ -78,7 +78,9 @@ def report_of(findings: Sequence[Finding], most_tokens: int = MOST_TOKENS) -> In
     return IntermediateReport(lines, named, len(every) - len(lines))
 
 
-def collapse(reports: Iterable[IntermediateReport], given: Mapping[int, str] | None = None) -> tuple[list[IntermediateReport], dict[int, str]]:
+def collapse(
+    reports: Iterable[IntermediateReport], given: Mapping[int, str] | None = None
+) -> tuple[list[IntermediateReport], dict[int, str]]:
     """The reports under one numbering, and what each of its numbers stands for.
 
     `given` are numbers that were told before: they never change.
@@ -96,5 +98,9 @@ def collapse(reports: Iterable[IntermediateReport], given: Mapping[int, str] | N
             Line(line.statement, tuple(dict.fromkeys(shifted[number] for number in line.numbers)), line.unsure)
             for line in report.lines
         ]
-        collapsed.append(IntermediateReport(lines, {shifted[number]: one for number, one in report.documents.items()}, report.left_out))
+        collapsed.append(
+            IntermediateReport(
+                lines, {shifted[number]: one for number, one in report.documents.items()}, report.left_out
+            )
+        )
     return collapsed, documents

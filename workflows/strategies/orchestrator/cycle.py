@@ -21,7 +21,14 @@ from workflows.strategies.orchestrator.cycle_rules import (
     offered_tools,
     reminder_of,
 )
-from workflows.strategies.orchestrator.dispatch import DECIDER, answers_of, at_once, has_results, send_agents, take_calls
+from workflows.strategies.orchestrator.dispatch import (
+    DECIDER,
+    answers_of,
+    at_once,
+    has_results,
+    send_agents,
+    take_calls,
+)
 from workflows.strategies.orchestrator.model_kind import reasons
 from workflows.strategies.orchestrator.orchestrator_position import OrchestratorPosition, position_of
 from workflows.strategies.orchestrator.task_nodes import steps_of, unserved, without_steps

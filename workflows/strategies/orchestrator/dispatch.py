@@ -5,7 +5,6 @@ from typing import Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
 from contracts.orchestrator_roles import AGENT_TOOL, RESEARCH_AGENT, AgentArguments
-from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall
@@ -129,9 +128,7 @@ def answers_of(run: ResearchRun, results: Sequence[TaskResult]) -> dict[str, Too
     }
     fresh = {
         result.agent_id: [
-            by_id[name]
-            for name in result.finding_ids
-            if name in by_id and name not in earlier.get(result.agent_id, ())
+            by_id[name] for name in result.finding_ids if name in by_id and name not in earlier.get(result.agent_id, ())
         ]
         for result in results
     }
@@ -184,4 +181,3 @@ def _title(state: ResearchState, source: str) -> str:
 def has_results(state: ResearchState) -> bool:
     """Whether an agent has reported."""
     return any(record.result is not None and not record.result.is_stub for record in state.agents)
-

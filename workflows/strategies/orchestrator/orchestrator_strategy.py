@@ -53,7 +53,9 @@ class OrchestratorStrategy:
             UnitKind.SYNTHESIS: self._write,
         }[kind]
         await work(run)
-        summary = unit_summary(run.state, kind) if kind is not UnitKind.CYCLE else cycle_summary(run.state, position.cycle)
+        summary = (
+            unit_summary(run.state, kind) if kind is not UnitKind.CYCLE else cycle_summary(run.state, position.cycle)
+        )
         run.note("phase.finished", summary or name, phase=name, summary=summary)
         return Unit(name=name, iteration_ended=kind is UnitKind.CYCLE)
 
@@ -83,9 +85,8 @@ class OrchestratorStrategy:
         state.plan = as_resumed(state, position.skipped)
         state.open_pauses = [opened for opened in state.open_pauses if opened.unit.iteration_ended]
         cycles_left = state.resolved is not None and position.cycle < deciding_cycles(state.resolved.limits)
-        if position.next_unit is UnitKind.SYNTHESIS and cycles_left and (unserved(state.plan) or state.open_pauses):
-            position.next_unit, position.ended = UnitKind.CYCLE, ""
-        elif position.ended == USED_UP and cycles_left:
+        left = unserved(state.plan) or state.open_pauses or position.ended == USED_UP
+        if position.next_unit is not UnitKind.PLANNING and cycles_left and left:
             position.next_unit, position.ended = UnitKind.CYCLE, ""
         position.finished, position.rewritten = False, False
 

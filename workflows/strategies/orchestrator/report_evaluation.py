@@ -1,4 +1,4 @@
-"""What is lacking in an agent's report, by rules: it is shallow, weakly supported, or silent on a part of its task. Pure."""
+"""What is lacking in an agent's report, by rules: shallow, weakly supported, silent on a part of its task. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,11 +13,12 @@ NAMED: Final = 5
 SHORT: Final = 4
 """Words of fewer letters say little of what a task is about."""
 ASKS: Final = frozenset(
-    """about answer any aspects can could may might must often shall should will between compare comparing consider current describe details determine each evidence exact
-    explain figures find give identify important include including information known latest list main major name number
-    numbers other overview possible provide recent report research settings since some source sources specific state such
-    summarise summarize their there these thing things using various what when where which while with would focus look looking
-    into also well than does that this from over used uses need needed whether work works working""".split()
+    """about also answer any aspects between can compare comparing consider could current describe details
+    determine does each evidence exact explain figures find focus from give identify important include
+    including information into known latest list look looking main major may might must name need needed
+    number numbers often other over overview possible provide recent report research settings shall should
+    since some source sources specific state such summarise summarize than that their there these thing things
+    this used uses using various well what when where whether which while will with work working works would""".split()
 )
 """Words in which a task is given rather than what it is about."""
 STEM: Final = 5

@@ -35,7 +35,7 @@ def problem_of(task: str) -> str:
     text = " ".join(task.split())
     words = WORD.findall(text)
     # A script without spaces says much in few words.
-    if len(text) < FEWEST_CHARACTERS and text.isascii() or not words:
+    if (len(text) < FEWEST_CHARACTERS and text.isascii()) or not words:
         return "task: too short to be understood; name the subject and what is to be found out about it"
     if text.isascii() and len(words) < FEWEST_WORDS:
         return f"task: fewer than {FEWEST_WORDS} words; name the subject and what is to be found out about it"
