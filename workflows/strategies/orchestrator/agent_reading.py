@@ -28,7 +28,7 @@ MOST_LISTED: Final = 12
 
 
 @dataclass
-class Wanted:
+class WantedCalls:
     """What the calls of one turn want."""
 
     nodes: dict[str, PlanNode] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Wanted:
     pages: list[int] = field(default_factory=list)
 
 
-async def carry_out(run: ResearchRun, wanted: Wanted) -> None:
+async def carry_out(run: ResearchRun, wanted: WantedCalls) -> None:
     """Search and read side by side, then have what was read analyzed. Raises `Interrupted`."""
     state, found = run.state, pages_found(run.state)
     chosen = [found[number - 1] for number in wanted.pages]

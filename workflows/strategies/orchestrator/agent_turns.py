@@ -29,7 +29,7 @@ from workflows.strategies.orchestrator.agent_position import (
     read_position,
     unopened,
 )
-from workflows.strategies.orchestrator.agent_reading import Wanted, carry_out, told_of_page, told_of_search
+from workflows.strategies.orchestrator.agent_reading import WantedCalls, carry_out, told_of_page, told_of_search
 from workflows.strategies.orchestrator.cycle_rules import CALL_A_TOOL, THINK_ALONE, THOUGHT
 from workflows.strategies.orchestrator.model_kind import reasons
 
@@ -173,7 +173,7 @@ class _Sorting:
         self._run = run
         self._position = position
         self._calls = calls
-        self.wanted = Wanted()
+        self.wanted = WantedCalls()
         self._refused: dict[str, str] = {}
         self._of_call: dict[str, PlanNode | int] = {}
         self._left = {SEARCH_TOOL: searches_left(run.state), OPEN_TOOL: pages_left(run.state)}

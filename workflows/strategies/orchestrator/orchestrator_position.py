@@ -12,7 +12,7 @@ from contracts.tools import ToolAnswer, ToolCall
 NAME: Final = "orchestrator"
 
 
-class UnitKind(StrEnum):
+class CycleUnit(StrEnum):
     """The units of work, in the order in which they first come."""
 
     PLANNING = "planning"
@@ -34,7 +34,7 @@ class Dispatched(BaseModel):
 class OrchestratorPosition(Position):
     """The unit that comes next, the turn under way, and what turns hand on to later ones."""
 
-    next_unit: UnitKind = UnitKind.PLANNING
+    next_unit: CycleUnit = CycleUnit.PLANNING
     finished: bool = False
     cycle: int = 0
     """Cycles that are over: the number, from 0, of the one that comes next."""

@@ -14,7 +14,7 @@ from workflows.rules.report_check import report_issues
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.cycle import USED_UP, work_cycle
 from workflows.strategies.orchestrator.cycle_rules import deciding_cycles
-from workflows.strategies.orchestrator.orchestrator_position import OrchestratorPosition, UnitKind, position_of
+from workflows.strategies.orchestrator.orchestrator_position import CycleUnit, OrchestratorPosition, position_of
 from workflows.strategies.orchestrator.orchestrator_progress import (
     LABELS,
     cycle_summary,
@@ -48,16 +48,16 @@ class OrchestratorStrategy:
         await run.watchers.enter_phase(run)
         run.note("phase.started", name, phase=name, label=label, iteration=run.state.iteration)
         work = {
-            UnitKind.PLANNING: self._plan,
-            UnitKind.CYCLE: self._cycle,
-            UnitKind.SYNTHESIS: self._write,
+            CycleUnit.PLANNING: self._plan,
+            CycleUnit.CYCLE: self._cycle,
+            CycleUnit.SYNTHESIS: self._write,
         }[kind]
         await work(run)
         summary = (
-            unit_summary(run.state, kind) if kind is not UnitKind.CYCLE else cycle_summary(run.state, position.cycle)
+            unit_summary(run.state, kind) if kind is not CycleUnit.CYCLE else cycle_summary(run.state, position.cycle)
         )
         run.note("phase.finished", summary or name, phase=name, summary=summary)
-        return Unit(name=name, iteration_ended=kind is UnitKind.CYCLE)
+        return Unit(name=name, iteration_ended=kind is CycleUnit.CYCLE)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Reports of agents are judged by rules as they come; the draft by its check."""
@@ -69,9 +69,9 @@ class OrchestratorStrategy:
         name, kind = opened.unit.name, position.next_unit
         await call_hook(run, name, f"The unit {name} is done: {progress_of(run.state).summary}")
         pause = Pause(phase=name, action=Action.PROCEED)
-        if kind is UnitKind.PLANNING:
-            position.next_unit = UnitKind.CYCLE
-        elif kind is UnitKind.CYCLE:
+        if kind is CycleUnit.PLANNING:
+            position.next_unit = CycleUnit.CYCLE
+        elif kind is CycleUnit.CYCLE:
             pause = self._after_cycle(run, name, position)
         else:
             pause = self._after_report(run, name, position)
@@ -86,13 +86,13 @@ class OrchestratorStrategy:
         state.open_pauses = [opened for opened in state.open_pauses if opened.unit.iteration_ended]
         cycles_left = state.resolved is not None and position.cycle < deciding_cycles(state.resolved.limits)
         left = unserved(state.plan) or state.open_pauses or position.ended == USED_UP
-        if position.next_unit is not UnitKind.PLANNING and cycles_left and left:
-            position.next_unit, position.ended = UnitKind.CYCLE, ""
+        if position.next_unit is not CycleUnit.PLANNING and cycles_left and left:
+            position.next_unit, position.ended = CycleUnit.CYCLE, ""
         position.finished, position.rewritten = False, False
 
     def plan_anew(self, state: ResearchState) -> None:
         """Planning is done again, with what the person said as its guidance."""
-        position_of(state).next_unit = UnitKind.PLANNING
+        position_of(state).next_unit = CycleUnit.PLANNING
 
     def progress(self, state: ResearchState) -> Progress:
         """The plan, each cycle, the report."""
@@ -126,7 +126,7 @@ class OrchestratorStrategy:
     # --- pauses ----------------------------------------------------------------------------------------------------
     def _after_cycle(self, run: ResearchRun, name: str, position: OrchestratorPosition) -> Pause:
         if position.ended:
-            position.next_unit = UnitKind.SYNTHESIS
+            position.next_unit = CycleUnit.SYNTHESIS
             return Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
         run.state.start_new_iteration()
         return Pause(phase=name, action=Action.ITERATE)
@@ -144,7 +144,7 @@ class OrchestratorStrategy:
     def _take_wishes(self, run: ResearchRun, position: OrchestratorPosition) -> None:
         """What a person asked for since the plan was made becomes a step of it, as long as a cycle is left."""
         state = run.state
-        if position.next_unit is UnitKind.PLANNING or position.finished:
+        if position.next_unit is CycleUnit.PLANNING or position.finished:
             return
         if position.cycle >= deciding_cycles(run.resolved.limits):
             return
@@ -153,10 +153,10 @@ class OrchestratorStrategy:
             if gap.origin == STEER and gap.id not in taken:
                 state.plan = with_wish(state.plan, gap)
                 run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
-                position.next_unit, position.ended = UnitKind.CYCLE, ""
+                position.next_unit, position.ended = CycleUnit.CYCLE, ""
 
-    def _name(self, position: OrchestratorPosition, kind: UnitKind) -> tuple[str, str]:
-        if kind is not UnitKind.CYCLE:
+    def _name(self, position: OrchestratorPosition, kind: CycleUnit) -> tuple[str, str]:
+        if kind is not CycleUnit.CYCLE:
             return kind.value, LABELS[kind]
         return f"{kind.value}-{position.cycle + 1}", f"{LABELS[kind]} {position.cycle + 1}"
 
@@ -173,6 +173,6 @@ class OrchestratorStrategy:
 def report_input(run: ResearchRun) -> WriteInput:
     """Hand-off to the writer: the plan, once, and everything that the agents found, as findings with their passages."""
     state = run.state
-    request = write_input(run, issues=run.issues(UnitKind.SYNTHESIS))
+    request = write_input(run, issues=run.issues(CycleUnit.SYNTHESIS))
     steps = [f"{number}. {step.text}" for number, step in enumerate(steps_of(state.plan), start=1)]
     return request.model_copy(update={"brief": "\n".join([state.plan.brief, *steps]).strip()})
