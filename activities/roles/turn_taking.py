@@ -34,7 +34,7 @@ from contracts.tool_turns import (
 )
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from contracts.usage import CallAccount
-from providers.errors import InvalidCall, InvalidOutput
+from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import Message, ShortPrompt
 
 FIRST_MESSAGES: Final = f"{__name__}:first_messages"
@@ -58,7 +58,11 @@ FirstMessages = tuple[str, str, str, list[Message]]
 
 # --- what is sent ----------------------------------------------------------------------------------------------------
 def first_messages(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> FirstMessages:
-    """What a turn sends. Raises `InvalidCall` for answers that fit no call, and for tools that the role has not."""
+    """What a turn sends.
+
+    Raises `InvalidCall` for answers that fit no call and for tools that the role has not, and `ContentCorrupt` for a
+    transcript that is none.
+    """
     file = prompt_of(role)
     system = with_canary(file.system, request.canary)
     transcript = _transcript(role, request, documents)
@@ -75,7 +79,10 @@ def _transcript(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Map
     A role with tools is shown no document: its transcript is all that was loaded for it.
     """
     if request.transcript is not None:
-        return Transcript.model_validate_json(documents[request.transcript.hash])
+        try:
+            return Transcript.model_validate_json(documents[request.transcript.hash])
+        except ValidationError:
+            raise ContentCorrupt("what is stored as the transcript of a role is none") from None
     rendering = PromptRendering({}, 0, label_key(request))
     return Transcript(opening=render_role(role, request, rendering.documents, 0).prompt)
 
