@@ -75,6 +75,7 @@ def sent(request: ToolTurnInput, stored: str = "") -> list[dict[str, Any]]:
         (("look_up", {"word": 7}), "the arguments do not fit look_up: word: Input should be a valid string"),
         (("look_up", "a word"), "the arguments are no JSON object"),
         (("look_up", None), "the arguments are no JSON object"),
+        (("look_up", '{"word": ' + "[" * 3_000 + "]" * 3_000 + "}"), "the arguments are no JSON object"),
         (("think_tool", {"reasoning": "x" * 9_000}), "the arguments are longer than 8000 characters"),
     ],
 )
