@@ -82,7 +82,7 @@ class TakenTurn(Terse):
 class Transcript(Terse):
     """A conversation: its opening, then turn after turn. It is never changed, only made longer."""
 
-    opening: str = ""
+    opening: str
     turns: list[TakenTurn] = []
 
     def with_turn(self, turn: TakenTurn) -> "Transcript":

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.roles.canary_check import with_canary
+from activities.roles.canary_check import texts_of, with_canary
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_key
 from activities.roles.lenient_values import shorten
@@ -34,8 +34,9 @@ from contracts.tool_turns import (
 )
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from contracts.usage import CallAccount
-from providers.errors import InvalidCall, InvalidOutput
+from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import Message, ShortPrompt
+from providers.strict_json import JsonError, parse_json
 
 FIRST_MESSAGES: Final = f"{__name__}:first_messages"
 MOST_BLOCKS: Final = 64
@@ -58,7 +59,11 @@ FirstMessages = tuple[str, str, str, list[Message]]
 
 # --- what is sent ----------------------------------------------------------------------------------------------------
 def first_messages(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> FirstMessages:
-    """What a turn sends. Raises `InvalidCall` for answers that fit no call, and for tools that the role has not."""
+    """What a turn sends.
+
+    Raises `InvalidCall` for answers that fit no call and for tools that the role has not, and `ContentCorrupt` for a
+    transcript that is none.
+    """
     file = prompt_of(role)
     system = with_canary(file.system, request.canary)
     transcript = _transcript(role, request, documents)
@@ -75,7 +80,10 @@ def _transcript(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Map
     A role with tools is shown no document: its transcript is all that was loaded for it.
     """
     if request.transcript is not None:
-        return Transcript.model_validate_json(documents[request.transcript.hash])
+        try:
+            return Transcript.model_validate_json(documents[request.transcript.hash])
+        except ValidationError:
+            raise ContentCorrupt("what is stored as the transcript of a role is none") from None
     rendering = PromptRendering({}, 0, label_key(request))
     return Transcript(opening=render_role(role, request, rendering.documents, 0).prompt)
 
@@ -227,7 +235,7 @@ class _Turn:
         if len(blocks) > MOST_BLOCKS:
             self._warnings.append(f"{len(blocks) - MOST_BLOCKS} blocks of a turn beyond {MOST_BLOCKS} were dropped")
             blocks = blocks[:MOST_BLOCKS]
-        if all(block["type"] in THOUGHTS for block in blocks):
+        if not _aloud(blocks):
             raise InvalidOutput("$: the answer is empty: call one of the tools")
         reveals = self._reveals(blocks)
         content: list[dict[str, Any]] = []
@@ -248,8 +256,11 @@ class _Turn:
 
         Thoughts may weigh it: they go to nobody but the model that knows it anyway.
         """
-        said = [_words(block) for block in blocks if block["type"] not in THOUGHTS]
-        return any(repeats(text, self._request.canary) for text in (*said, "".join(said)))
+        said = [block["text"] if block["type"] == "text" else block.get("input") for block in _aloud(blocks)]
+        texts = ["".join(texts_of(each)) for each in said]
+        names = [str(block.get("name")) for block in blocks if block["type"] == "tool_use"]
+        # As JSON once more: names of fields are words of the model, too.
+        return any(repeats(text, self._request.canary) for text in (*texts, "".join(texts), json.dumps([names, said])))
 
     def _call(self, block: dict[str, Any], problem: str) -> tuple[ToolCall, dict[str, Any]]:
         """The call as checked, and its arguments as they go back to the model."""
@@ -303,6 +314,10 @@ def _read_arguments(tool: ToolSpec[Any], given: dict[str, Any]) -> tuple[dict[st
     return read, ""
 
 
+def _aloud(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [block for block in blocks if block["type"] not in THOUGHTS]
+
+
 def _says_something(block: dict[str, Any]) -> bool:
     kind = block.get("type")
     if kind == "text":
@@ -314,23 +329,7 @@ def _object(given: Any) -> dict[str, Any] | None:
     """The arguments as an object; some endpoints write it as a text."""
     if isinstance(given, str):
         try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
+            given = parse_json(given).value
+        except JsonError:
             return None
     return given if isinstance(given, dict) else None
-
-
-def _words(block: dict[str, Any]) -> str:
-    return block["text"] if block["type"] == "text" else f"{block.get('name')} {''.join(_texts(block.get('input')))}"
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, part in value.items():
-            yield name
-            yield from _texts(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)

@@ -30,5 +30,5 @@ def take_turn(role: str, module: str | None, request: RoleInput, documents: Mapp
     if script is None or not isinstance(request, ToolTurnInput):
         raise InvalidCall(f"the role {role} cannot be done without a model")
     so_far = request.transcript
-    transcript = Transcript.model_validate_json(documents[so_far.hash]) if so_far else Transcript()
+    transcript = Transcript.model_validate_json(documents[so_far.hash]) if so_far else Transcript(opening="")
     return script(request, transcript).model_dump_json()

@@ -19,7 +19,7 @@ from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, Transcript, Turn
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.errors import InvalidCall, InvalidOutput
+from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import Message
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
@@ -75,6 +75,7 @@ def sent(request: ToolTurnInput, stored: str = "") -> list[dict[str, Any]]:
         (("look_up", {"word": 7}), "the arguments do not fit look_up: word: Input should be a valid string"),
         (("look_up", "a word"), "the arguments are no JSON object"),
         (("look_up", None), "the arguments are no JSON object"),
+        (("look_up", '{"word": ' + "[" * 3_000 + "]" * 3_000 + "}"), "the arguments are no JSON object"),
         (("think_tool", {"reasoning": "x" * 9_000}), "the arguments are longer than 8000 characters"),
     ],
 )
@@ -170,7 +171,7 @@ def test_ids_stay_unique_in_a_conversation() -> None:
 
 
 def test_every_call_is_answered_even_where_the_workflow_says_nothing() -> None:
-    """A call that was left out is said not to be done: the endpoint demands an answer for each id."""
+    """A call that was left out is said not to be done: the endpoint demands an answer for each id (C3-3)."""
     output, stored = take(called(("look_up", {"word": "vacuum"}), ("think_tool", {"reasoning": "so"})))
     last = sent(following(output, answers=[]), stored)[-1]["content"]
     assert [(block["content"], block["is_error"]) for block in last] == [("This call was not carried out.", True)] * 2
@@ -222,7 +223,7 @@ def test_long_answers_are_cut_and_counted() -> None:
 
 
 def test_a_reminder_is_said_once_and_stays() -> None:
-    """It stands behind the answers of its turn, and is not said again in the next (S3-040)."""
+    """It stands behind the answers of its turn, and is not said again in the next."""
     output, stored = take(called(("look_up", {"word": "vacuum"})))
     request = following(output, reminder="Remember the other word.")
     assert sent(request, stored)[-1]["content"][-1] == {"type": "text", "text": "Remember the other word."}
@@ -341,3 +342,11 @@ def test_a_transcript_is_known_by_what_it_holds() -> None:
     """Its hash is that of the stored text."""
     output, stored = take(called(("look_up", {"word": "vacuum"})))
     assert output.transcript.hash == digest(stored)
+
+
+def test_only_a_transcript_is_taken_for_one() -> None:
+    """A document of another kind, the text of a page for example, is shown to no role with tools."""
+    output, _ = take(called(("look_up", {"word": "vacuum"})))
+    for text in ("The text of a page.", '{"turns": [{"text": "The text of a page."}]}'):
+        with pytest.raises(ContentCorrupt):
+            first_messages(ASKER, following(output), {output.transcript.hash: text})

@@ -142,7 +142,7 @@ async def test_a_tool_that_was_not_offered_is_answered() -> None:
 
 
 async def test_a_turn_without_calls_is_a_turn() -> None:
-    """Whoever only talks is heard; what becomes of that the strategy decides (S3-046)."""
+    """Whoever only talks is heard; what becomes of that the strategy decides."""
     async with bench_over(api := MessagesApi(plan=["hopeless"])) as bench:
         first = await bench.turn()
         second = await bench.turn(first)

@@ -25,6 +25,9 @@ from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.extractive.scripted_turns import script_of
+from providers.isolation.killable_calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
+from providers.models.capabilities import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi, repeated
 from tests.fakes.own_process import ROOT
@@ -45,7 +48,7 @@ def _declared() -> Iterator[None]:
 
 
 async def test_a_scripted_role_looks_up_and_hands_over(tmp_path: Path) -> None:
-    """Without a model the role follows its script, which sees what was answered so far."""
+    """Without a model the role follows its script, which sees what the workflow answered to its calls (S3-013)."""
     world = World(tmp_path)
     state = await begin(world, strategy="asking")
     turns = await converse(ResearchRun(state, Inbox(), world.host()))
@@ -93,10 +96,19 @@ async def test_a_model_takes_turns(tmp_path: Path) -> None:
     assert HAND_OVER.read(turns[-1].calls[0]).words == ["vacuum", "freeze"]
     assert [len(request.body["messages"]) for request in api.requests] == [1, 3, 5]
     assert {request.body["tool_choice"]["type"] for request in api.requests} == {"any"}
-    assert {request.body["max_tokens"] for request in api.requests} == {ASKER.output_tokens + 4_000}
     thoughts = [block for turn in stored.turns for block in turn.content if block["type"] == "thinking"]
     assert [thought["thinking"][:6] for thought in thoughts] == ["Turn 0", "Turn 1", "Turn 2"]
     assert run.state.usage.model_calls == 3
+
+
+async def test_a_turn_has_a_cap_on_its_output(tmp_path: Path) -> None:
+    """The role's own, with room for thoughts in addition: a model that runs on is stopped, and its turn not used (S3-036)."""
+    api = MessagesApi(plan=["cut", "cut"])
+    async with model_run(tmp_path, api) as (run, _):
+        turn = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
+    thoughts = capabilities_of(api.base_url, "test-model").reasoning_tokens
+    assert {request.body["max_tokens"] for request in api.requests} == {ASKER.output_tokens + thoughts}
+    assert turn.account.engine is EngineKind.EXTRACTIVE
 
 
 async def test_what_is_answered_stands_as_data(tmp_path: Path) -> None:
@@ -250,6 +262,23 @@ def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None
     check_tools(role)
     assert role.sees_outside_text
     assert (script_of(role.name, role.module) is not None) is role.has_fallback
+
+
+@pytest.mark.parametrize("engine", ["model", "extractive"])
+async def test_turns_are_worked_on_in_children(tmp_path: Path, engine: str) -> None:
+    """What reads a model's words runs where it can be killed, as in a worker."""
+    api = MessagesApi()
+    async with api, SubprocessPool(1) as pool:
+        world = model_world(tmp_path, api.base_url)
+        world.isolate(KillableCalls(pool))
+        try:
+            turns = await converse(
+                ResearchRun(await begin(world, strategy="asking", engine=engine), Inbox(), world.host())
+            )
+        finally:
+            await world.close()
+    assert [turn.calls[0].name for turn in turns] == ["look_up", "look_up", "hand_over"]
+    assert {turn.account.engine.value for turn in turns} == {engine}
 
 
 async def test_a_killed_worker_costs_no_turn(tmp_path: Path) -> None:
