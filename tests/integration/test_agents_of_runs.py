@@ -13,6 +13,8 @@ from contracts import names
 from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, StopReason
+from providers.shared.paid_calls import SharedCallStore
+from providers.storage.stored_records import FolderRecords
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.fakes.world import World, model_world
@@ -20,6 +22,7 @@ from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
 from tests.toy.party import party_declared
+from workers.retention import Retention
 
 pytestmark = pytest.mark.integration
 
@@ -186,3 +189,26 @@ async def test_agents_side_by_side_let_nothing_leave_twice(client: Client, tmp_p
     assert result.usage.reads > len(pages)
     assert result.usage.reads - result.usage.cached_reads == len(pages)
     assert result.usage.searches - result.usage.cached_searches == len(searches)
+
+
+async def test_what_agents_leave_on_the_server_goes_with_their_run(client: Client, tmp_path: Path) -> None:
+    """Deleting a run deletes the histories of its agents, and those of no other run."""
+    world = World(tmp_path)
+    async with running_workers(client, world):
+        gone, kept = await start(client, AGENTS, id="r-gone"), await start(client, AGENTS, id="r-gone-not")
+        await asyncio.gather(gone.result(), kept.result())
+        shown = [await handle.query(names.STATUS, result_type=ResearchStatus) for handle in (gone, kept)]
+        records = FolderRecords(tmp_path / "left-behind")
+
+        async def calls() -> SharedCallStore:
+            return world.calls
+
+        retention = Retention(world.sessions, world.content, records, calls, client)
+        listed = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "r-gone"'
+        while len([run async for run in client.list_workflows(listed)]) < 6:
+            await asyncio.sleep(0.1)
+        removed = await retention.remove(["r-gone"])
+        assert len(removed.histories) == 4
+        left = {agent.workflow_id for agent in shown[1].agents}
+        while {run.id async for run in client.list_workflows(listed)} != left:
+            await asyncio.sleep(0.1)

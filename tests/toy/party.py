@@ -31,9 +31,11 @@ def party_declared() -> Iterator[None]:
     fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
     for strategy in fresh:
         strategies.declare(strategy)
-    yield
-    for strategy in fresh:
-        del strategies._declared[strategy.name]
+    try:
+        yield
+    finally:
+        for strategy in fresh:
+            del strategies._declared[strategy.name]
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:

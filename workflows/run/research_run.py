@@ -10,12 +10,12 @@ from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.state import ResearchState
 from contracts.tool_turns import ToolTurnInput, ToolTurnOutput
 from contracts.vocabulary import EngineKind
-from workflows.run.agents import Agents
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext, Watchers
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox
 from workflows.run.role_calls import RoleCaller
+from workflows.run.spawning import Agents
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)

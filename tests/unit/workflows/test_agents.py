@@ -22,9 +22,9 @@ from tests.fakes.world import World, model_world
 from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
-from workflows.run.agents import GRACE_SECONDS
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.run.spawning import GRACE_SECONDS
 from workflows.strategies import strategy_of
 
 QUESTIONS = [
