@@ -55,3 +55,12 @@ async def test_histories_of_agents_and_of_their_run_stay_small(client: Client, t
     assert run.bytes <= MOST_OF_RUN, run.bytes
     assert len(run.agents) == 3
     assert max(run.agents) <= MOST_OF_AGENT, run.agents
+
+
+async def test_histories_of_the_orchestrator_and_its_agents_stay_small(client: Client, tmp_path: Path) -> None:
+    """The strategy itself: three agents that search and open pages turn by turn, and a report from what they found."""
+    run = await measure_run(client, tmp_path, {"query": QUESTION, "strategy": "orchestrator", "depth": "extended"})
+    assert run.result.counts.findings
+    assert run.bytes <= MOST_OF_RUN, run.bytes
+    assert len(run.agents) == 3
+    assert max(run.agents) <= MOST_OF_AGENT, run.agents
