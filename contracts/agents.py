@@ -60,6 +60,11 @@ class AgentTask(Terse):
     """
 
     @property
+    def placement(self) -> dict[str, int]:
+        """Where it stands among its run's work, as far as its strategy was told: the turn, and the branch in it."""
+        return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
+
+    @property
     def plan_node(self) -> str:
         """Id of the node that it works on."""
         return self.node or self.id

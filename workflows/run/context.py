@@ -241,7 +241,9 @@ class RunContext:
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
-        """Tell those who watch."""
+        """Tell those who watch. What an agent does has the agent's place in its run."""
+        if self.state.task is not None:
+            data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
         self.watchers.changed(self)
 

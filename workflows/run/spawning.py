@@ -100,7 +100,8 @@ class Agents:
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
         run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
-        run.note("agents.branching", f"{len(todo)} agents, {queued} of them queued", branches=len(todo), queued=queued)
+        told = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
+        run.note("agents.branching", f"{len(todo)} agents, {queued} of them queued", **told)
         for branch, agent in enumerate(todo):
             state = AgentStatus.QUEUED
             self._change(agent, status=state, result=self._of(agent).result)
@@ -245,7 +246,7 @@ class Agents:
         return base if not starts else f"{base}/again-{starts + 1}"
 
     def _tell(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
-        place = {} if branch is None else {"branch": branch}
+        place = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
         self._run.note(kind, f"{agent}: {text[:TASK_SHOWN]}", agent=agent, **place)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from contracts.agents import AT_ONCE
+from contracts.presets import preset
+from contracts.request import Depth
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
-from tests.fakes import model_request, orchestrator_work, tool_work
+from tests.fakes import model_request, orchestrator_work, states, tool_work
 from tests.fakes.conversation import blocks_of, text_of
 from tests.fakes.corpus import MANUAL
 from tests.fakes.host import InProcessHost
@@ -18,10 +20,11 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
+from workflows.agent_driver import AgentDriver
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.orchestrator_position import read_position
+from workflows.strategies.orchestrator.orchestrator_position import CycleUnit, OrchestratorPosition, read_position
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 from workflows.strategies.orchestrator.task_nodes import steps_of, tasks_of
 
@@ -446,3 +449,43 @@ async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monke
     assert state.result is not None
     assert state.result.stop_reason is StopReason.MAX_ITERATIONS
     assert state.citations
+
+
+# --- what people see -------------------------------------------------------------------------------------------------
+async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
+    """One turn for all that one agent does, a branch of its own, and sub-turns that count (S3-042, S3-044, S3-062)."""
+    world = World(tmp_path)
+    _, host = await conduct(world)
+    for branch, request in enumerate(host.agents[:3]):
+        driver = AgentDriver(request, world.host())
+        await driver.conduct()
+        told = [event.data for event in driver.state.events]
+        assert {(data["scope"], data["turn"], data["branch"]) for data in told} == {(f"agent-{branch + 1}", 1, branch)}
+        assert [data["sub_turn"] for data in told if "tool" in data] == sorted(
+            data["sub_turn"] for data in told if "tool" in data
+        )
+        assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
+
+
+async def test_the_report_says_which_agents_there_were(tmp_path: Path) -> None:
+    """Each with its task and what it brought, in every form of the report (S3-061)."""
+    world = World(tmp_path)
+    state, _ = await conduct(world)
+    report = await report_of(world, state)
+    assert "**Agents:** 4 agents worked on a task each" in report
+    for record in state.agents:
+        assert f"{record.task.id}: {record.task.text} – " in report
+    assert state.result is not None
+    assert state.result.files is not None
+    assert "agent-1: " in await world.content.get_text(state.result.files.html)
+
+
+def test_progress_names_the_plan_each_cycle_and_the_report() -> None:
+    """What status, live view and web UI draw."""
+    state = states.state()
+    state.resolved = states.resolved(strategy="orchestrator", limits=preset("orchestrator", Depth.MEDIUM))
+    state.position = OrchestratorPosition(strategy="orchestrator", next_unit=CycleUnit.CYCLE, cycle=1)
+    shown = OrchestratorStrategy().progress(state)
+    assert [unit.name for unit in shown.units] == ["planning", "cycle-1", "cycle-2", "synthesis"]
+    assert [unit.mark.value for unit in shown.units] == ["done", "done", "running", "waiting"]
+    assert shown.summary == "cycle 2 of at most 7"

@@ -35,7 +35,7 @@ class AgentStrategy:
         name = f"{TURN}-{position.turn}"
         run.state.phase = name
         await run.watchers.enter_phase(run)
-        run.note("phase.started", name, phase=name, label=name)
+        run.note("phase.started", name, phase=name, label=name, sub_turn=position.turn)
         await take_turn(run)
         run.note("phase.finished", name, phase=name, summary=_summary(run.state))
         return Unit(name=name, iteration_ended=True)

@@ -75,7 +75,7 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
             position.calls, position.is_under_way = output.calls, True
             position.reminded = position.reminded or position.cycle == 1
             for call in output.calls:
-                _tell(run, position, call)
+                _tell(run, call)
             return True
     number = position.cycle + 1
     run.branch_failed(f"{SILENT} in cycle {number}")
@@ -181,7 +181,7 @@ def _numbers(state: ResearchState, steps: Sequence[PlanNode]) -> list[int]:
     return [every.index(step.id) + 1 for step in steps]
 
 
-def _tell(run: ResearchRun, position: OrchestratorPosition, call: ToolCall) -> None:
+def _tell(run: ResearchRun, call: ToolCall) -> None:
     """One event for each call of a turn, with its place."""
     about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    run.note("orchestrator.turn", f"{call.name}: {about}"[:300], tool=call.name, turn=position.cycle)
+    run.note("orchestrator.turn", f"{call.name}: {about}"[:300], tool=call.name, turn=run.state.iteration)

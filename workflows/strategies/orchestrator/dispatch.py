@@ -88,7 +88,7 @@ async def send_agents(run: ResearchRun) -> list[TaskResult]:
             most_seconds=limits.agent_wait_seconds or None,
             continues=each.continues,
             given={
-                "cycle": position.cycle,
+                "turn": run.state.iteration,
                 "branch": branch,
                 "searches": limits.max_searches_per_step,
                 "pages": limits.max_reads_per_step,
