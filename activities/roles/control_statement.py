@@ -1,7 +1,7 @@
 """A statement that no passage bears out, put among those of a call: who calls it supported is believed in nothing.
 
 A checker to whom everything is supported, by its own weakness or because a page told it so, cannot be told from a good
-one by its answers to true statements. It says something that no page speaks of, so that nobody who reads can get it wrong.
+one by its answers to true statements. The control says what no page speaks of: who reads it cannot err.
 """
 
 from collections.abc import Sequence
