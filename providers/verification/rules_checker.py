@@ -25,6 +25,7 @@ from providers.verification.wording import (
     OPPOSITES_OF,
     OPTIONS,
     PARTLY,
+    RANKS,
     RARELY,
     UNIVERSAL,
 )
@@ -41,6 +42,8 @@ KEPT: Final = 0.5
 """The share of a paraphrase's words and figures that one sentence must have, in any order."""
 DECISIVE: Final = 0.7
 """From this share on a negation, an opposite or an exchange is a contradiction; below, it may be other words."""
+LITTLE_CHANGED: Final = 0.66
+"""From this share on the same words are meant: another name, rank or quantifier among them is no paraphrase."""
 COPY: Final = 0.75
 """From this share on it is a copy with few changes."""
 CANDIDATES: Final = 3
@@ -48,6 +51,7 @@ CANDIDATES: Final = 3
 TOO_DIFFERENT: Final = (
     "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
 )
+DENIES: Final = "The claim denies"
 AGREES: Final = "Numbers, names and wording agree with the cited passages."
 _MAYBE: Final = "The wording is too different to be sure: "
 NAME_WEIGHT: Final = 3.0
@@ -129,6 +133,51 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
     return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
 
 
+def find_objection(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> str:
+    """What speaks against a claim that somebody else calls supported, without showing that it is wrong; else empty.
+
+    Stricter than `check`: what would be too weak for a verdict of the rules' own is enough to withhold one.
+    """
+    said, evidence = Statement(claim, language), CitedText.of(passages, about, language)
+    closest = _closest_difference(said, evidence)
+    if closest.same or len(said.quantities) > LONGEST:
+        return ""
+    there = evidence.whole.quantities
+    for quantity in said.quantities:
+        if quantity.unit and quantity.unit not in (PER, PER_CENT) and not _is_given(quantity, there):
+            return f"“{quantity.raw}” stands in no cited passage."
+    if any(found.reason.startswith(DENIES) for found in _negations(said, evidence)):
+        return _denial(by_claim=True).reason
+    if closest.share < LITTLE_CHANGED:
+        return ""
+    found = _first(rule(said, evidence) for rule in (_opposites, _directions, _attributions, _strength))
+    found = found or next(_exchanges(closest, evidence), None)
+    return found.reason if found else next(_differences_of_copy(closest), "")
+
+
+def _is_given(quantity: Quantity, there: Sequence[Quantity]) -> bool:
+    same = (Comparison.EXACT, Comparison.APPROXIMATE)
+    return any(compare(quantity, other) in same for other in there) or _derived(quantity, there)
+
+
+def _differences_of_copy(found: Difference) -> Iterator[str]:
+    """What keeps a claim in the words and the order of its source from saying the same."""
+    for theirs, ours in found.replaced:
+        for sort in (Sort.NAME, Sort.SIGN):
+            old, new = ([part for part in parts if part.sort is sort] for parts in (theirs, ours))
+            if old and new and not {part.key for part in old} & {part.key for part in new}:
+                yield f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
+        ranks = [[part for part in parts if part.text.casefold() in RANKS] for parts in (theirs, ours)]
+        if all(ranks):
+            yield f"The claim says “{ranks[1][0].text}” where its source says “{ranks[0][0].text}”."
+    if any(part.sort is Sort.NAME for part in found.moved) and not found.turned:
+        yield "The names stand in another order in the source."
+    for part in found.added:
+        if part.sort is Sort.SIGN:
+            yield f"“{part.text}” stands in no cited passage."
+    yield from _left_out(found)
+
+
 def derivations_of(claim: str, passages: Sequence[str], language: str = "en") -> list[Derivation]:
     """How the numbers of a claim that stand in no passage follow from numbers that do."""
     said, evidence = Statement(claim, language), CitedText.of(passages, (), language)
@@ -199,14 +248,14 @@ def _exchanges(found: Difference, evidence: CitedText) -> Iterator[ClaimJudgemen
                 reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         if found.share >= COPY and _denies(theirs) != _denies(ours):
-            yield _denial(_denies(ours))
+            yield _denial(by_claim=_denies(ours))
         signs = {part.key: part.text for part in theirs if part.sort is Sort.SIGN}
         said = {part.key: part.text for part in ours if part.sort is Sort.SIGN}
         if {"(may)", "(must)"} == {*signs, *said} and signs.keys() != said.keys():
             reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
             yield ClaimJudgement(Verdict.PARTIAL, reason)
     if found.share >= COPY and found.denied and (_denies(found.added) or any(map(_denies, found.left_out))):
-        yield _denial(_denies(found.added))
+        yield _denial(by_claim=_denies(found.added))
     names = [part for part in found.moved if part.sort is Sort.NAME]
     if len(names) >= 2 and not found.turned and not found.opposites:
         yield ClaimJudgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
@@ -216,7 +265,7 @@ def _denies(parts: Sequence[Part]) -> bool:
     return any(part.key == "(not)" for part in parts)
 
 
-def _denial(by_claim: bool) -> ClaimJudgement:
+def _denial(*, by_claim: bool) -> ClaimJudgement:
     reason = "The claim denies what its source affirms." if by_claim else "Its source denies what the claim affirms."
     return ClaimJudgement(Verdict.CONTRADICTED, reason)
 
@@ -244,6 +293,10 @@ def _doubts(found: Difference, evidence: CitedText) -> Iterator[str]:
     for part in found.added:
         if part.sort is Sort.SIGN or not _known(part, evidence):
             yield f"“{part.text}” stands in no cited passage."
+    yield from _left_out(found)
+
+
+def _left_out(found: Difference) -> Iterator[str]:
     for stretch in found.left_out:
         for part in stretch:
             if part.sort is Sort.QUANTITY or part.key in ("(not)", "(may)"):
@@ -419,7 +472,7 @@ def _negations(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement
         if any(_agrees(claim, other, ours | theirs) for other in aligned[1:3]):
             continue
         denied = min(ours or theirs)
-        who = "The claim denies" if ours and not theirs else "Its source denies"
+        who = DENIES if ours and not theirs else "Its source denies"
         other = "affirms" if ours != theirs else "does not"
         whose = "its source" if ours and not theirs else "the claim"
         yield ClaimJudgement(Verdict.CONTRADICTED, f"{who} what {whose} {other} (“{denied}”).")
