@@ -40,7 +40,7 @@ from workflows.run.guidance import PERSON
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies import strategy_of
 
 FOLDER = Path(__file__).parent / "rare_whole_runs"
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=\")[0-9a-f]{32}(?=\")")
@@ -55,6 +55,11 @@ ASKED: dict[str, Any] = {
 }
 RULES = {"gates": {"think": "rules"}}
 """Where calls are repeated, reflections beside them would come when they like."""
+FULL: dict[str, Any] = {"verify": "full"}
+REVIEWED: dict[str, Any] = {"checks": {"review": "model"}}
+LONG: dict[str, Any] = {"output": {"target_words": 6_000}, "limits": {"max_iterations": 1, "max_sub_queries": 4}}
+EMBROIDERS = {"synthesizer": "embroiders"}
+"""A report that says more than its passages."""
 HOOK = Hook(name="house-rules", activity="house_rules", task_queue="house-rules")
 
 
@@ -173,9 +178,13 @@ class Way:
     disturb: Callable[[Run], object] = lambda _: None
     scenario: str | None = None
     plan: tuple[str, ...] = ()
+    by_role: dict[str, str] = field(default_factory=dict)
+    strategy: str = "supervisor"
     wishes: dict[str, Any] = field(default_factory=dict)
     web: bool = False
     requests: bool = False
+    ordered: bool = True
+    """Whether what happens has one order: sections are written side by side."""
 
 
 def hook(run: Run) -> None:
@@ -263,6 +272,81 @@ WAYS: dict[str, Way] = {
         scenario="gaps",
         disturb=lambda run: run.at("write_report", 1, lambda: run.task and run.task.cancel()),
     ),
+    "checked": Way(scenario="good", by_role=EMBROIDERS, wishes=FULL, requests=True),
+    "checked_in_parts": Way(scenario="good", by_role=EMBROIDERS, wishes=LONG | FULL, requests=True, ordered=False),
+    "reworded": Way(scenario="gaps", by_role={"synthesizer": "rewords"}, wishes=FULL | REVIEWED, requests=True),
+    "ill_checked": Way(
+        scenario="good",
+        by_role={"synthesizer": "rewords", "checker": "lying", "corrector": "worsening"},
+        wishes=FULL | {"checks": {"strict": True}},
+    ),
+    "ill_corrected": Way(
+        scenario="good",
+        by_role=EMBROIDERS | {"corrector": "worsening"},
+        wishes=FULL | {"checks": {"strict": True, "review": "rules"}, "output": {"uncited": "remove"}},
+    ),
+    "unchecked": Way(
+        scenario="good",
+        by_role=EMBROIDERS | {"checker": "hopeless", "corrector": "hopeless", "reviewer": "hopeless"},
+        wishes=FULL | REVIEWED,
+    ),
+    "check_lost": Way(
+        scenario="good",
+        by_role={"synthesizer": "rewords"},
+        wishes=FULL,
+        disturb=lambda run: run.failing("check_claims", failures.WORKER_LOST, 1),
+    ),
+    "stopped_at_check": Way(
+        scenario="good",
+        by_role={"synthesizer": "rewords"},
+        wishes=FULL,
+        disturb=lambda run: run.at("check_claims", 1, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
+    "parts": Way(
+        scenario="thorough",
+        wishes=LONG | {"output": {"target_words": 4_000, "citation_style": "key", "sections": ["Why", "How"]}},
+        requests=True,
+        ordered=False,
+    ),
+    "parts_not_joined": Way(
+        scenario="good",
+        wishes=LONG,
+        disturb=lambda run: run.failing("join_report", failures.WORKER_LOST),
+        ordered=False,
+    ),
+    "part_lost": Way(
+        scenario="good",
+        wishes=LONG,
+        disturb=lambda run: run.failing("write_report", failures.WORKER_LOST, 2),
+        ordered=False,
+    ),
+    "passages_lost": Way(
+        scenario="good",
+        wishes=LONG,
+        disturb=lambda run: run.failing("select_evidence", failures.WORKER_LOST),
+        ordered=False,
+    ),
+    "keyed": Way(scenario="good", wishes={"output": {"citation_style": "key", "uncited": "remove"}}),
+    "linked": Way(web=True, scenario="good", wishes={"output": {"citation_style": "link"}}),
+    "named": Way(wishes={"output": {"citation_style": "source_id"}}),
+    "steps": Way(strategy="reflective"),
+    "steps_model": Way(strategy="reflective", scenario="good", requests=True, disturb=sent),
+    "steps_web": Way(strategy="reflective", web=True, scenario="good", wishes={"depth": "light"}),
+    "quick": Way(strategy="reflective", scenario="good", wishes={"mode": "quick"}),
+    "direct": Way(strategy="reflective", scenario="good", wishes={"mode": "direct"}, requests=True),
+    "steps_broken": Way(
+        strategy="reflective",
+        scenario="good",
+        by_role={"step_planner": "hopeless", "coordinator": "hopeless", "researcher": "hopeless"},
+    ),
+    "steps_lost": Way(
+        strategy="reflective", disturb=lambda run: run.failing("search", failures.SEARCH_REJECTED, 2, 3, 4)
+    ),
+    "steps_stopped": Way(
+        strategy="reflective",
+        scenario="good",
+        disturb=lambda run: run.at("read_source", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
 }
 
 
@@ -293,13 +377,13 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         "corpus": way.wishes.get("corpus", None if way.web else "manual"),
         "limits": ONE_BY_ONE | way.wishes.get("limits", {}),
     }
-    state = await begin(world, **way.wishes | given)
+    state = await begin(world, strategy=way.strategy, **way.wishes | given)
     assert state.resolved is not None
     state.resolved = state.resolved.model_copy(update={"canary": CANARY})
     run = Run(world, state, NotingHost(world.host().implementations))
     way.disturb(run)
     watched = ResearchRun(state, run.inbox, run.host)
-    run.task = asyncio.ensure_future(Driver(watched, SupervisorStrategy()).conduct())
+    run.task = asyncio.ensure_future(Driver(watched, strategy_of(way.strategy)).conduct())
     try:
         ended = str(await run.task)
     except (asyncio.CancelledError, ActivityError) as error:
@@ -320,6 +404,8 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         parts["requests"] = requests_as_text(api.requests)
     left = state.model_dump(mode="json", exclude={"resolved", "notebook", "events", "result"})
     parts["state"] = lines_of(left)
+    if not way.ordered:
+        parts |= {name: "\n".join(sorted(parts[name].splitlines())) for name in ("events", "state")}
     await world.close()
     return settled("\n".join(f"=== {name}\n{text}" for name, text in parts.items()) + "\n")
 
@@ -346,7 +432,7 @@ async def recording_of(name: str, folder: Path) -> str:
     way = WAYS[name]
     if way.scenario is None:
         return await conduct(way, folder, None)
-    async with MessagesApi(way.scenario, plan=way.plan) as api:
+    async with MessagesApi(way.scenario, plan=way.plan, by_role=way.by_role) as api:
         return await conduct(way, folder, api)
 
 
