@@ -24,6 +24,7 @@ from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.sources import SearchHit
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, StopReason, Tier
+from contracts.waiting import APPROVAL_PHRASE
 from providers.domains import ANYWHERE, Domains
 from providers.errors import InvalidCall, SourceUnreadable
 from providers.interfaces import ExtractedDocument
@@ -36,8 +37,9 @@ from tests.unit.workflows.test_whole_runs import CANARY, MOMENT, DescribedCorpus
 from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.rules.guidance_reading import read_guidance
+from workflows.rules.replies import read_approval, read_revision
 from workflows.run.guidance import PERSON
-from workflows.run.inbox import Inbox
+from workflows.run.inbox import Answered, Inbox, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import strategy_of
@@ -137,6 +139,7 @@ class Run:
     host: NotingHost
     inbox: Inbox = field(default_factory=Inbox)
     task: "asyncio.Task[Any] | None" = None
+    person: "asyncio.Task[Any] | None" = None
 
     def before(self, activity: str, act: Callable[[int, Any], Awaitable[None]]) -> None:
         """Do this before each call of an activity; it is told the number of the call and the argument."""
@@ -208,6 +211,33 @@ def broken_texts(run: Run) -> None:
     """One analysis and the first rendering end those who work on them."""
     run.failing("analyze_sources", failures.INPUT_UNPROCESSABLE, 1)
     run.failing("render_report", failures.WORKER_LOST, 1)
+
+
+def answering(*says: Callable[[ResearchState], Said]) -> Callable[[Run], object]:
+    """A person who says one thing after the other, each when the run waits and has taken up what was said before."""
+
+    async def answer(run: Run) -> None:
+        for say in says:
+            while run.state.waiting is None or run.inbox.said:
+                await asyncio.sleep(0.005)
+            version = run.state.plan.version
+            run.inbox.said.append(say(run.state))
+            while run.inbox.said or (run.state.plan.version == version and run.state.waiting is not None):
+                await asyncio.sleep(0.005)
+
+    def begin_answering(run: Run) -> None:
+        run.person = asyncio.ensure_future(answer(run))
+
+    return begin_answering
+
+
+ANSWER = Answered(["The second kind, please."])
+EDITED = {"brief": "both parts", "sub_queries": ["What does a vacuum freeze?", "Which locks does it take?"]}
+
+
+def agree(state: ResearchState) -> Said:
+    """Yes, in the words that are wanted."""
+    return read_approval(state, [], state.plan.version, APPROVAL_PHRASE)
 
 
 def sent(run: Run) -> None:
@@ -288,7 +318,7 @@ WAYS: dict[str, Way] = {
     "unchecked": Way(
         scenario="good",
         by_role=EMBROIDERS | {"checker": "hopeless", "corrector": "hopeless", "reviewer": "hopeless"},
-        wishes=FULL | REVIEWED,
+        wishes=FULL | REVIEWED | RULES,
     ),
     "check_lost": Way(
         scenario="good",
@@ -329,6 +359,24 @@ WAYS: dict[str, Way] = {
     "keyed": Way(scenario="good", wishes={"output": {"citation_style": "key", "uncited": "remove"}}),
     "linked": Way(web=True, scenario="good", wishes={"output": {"citation_style": "link"}}),
     "named": Way(wishes={"output": {"citation_style": "source_id"}}),
+    "wrong_words": Way(scenario="wrong_enum", wishes=FULL | REVIEWED | RULES),
+    "chatter": Way(scenario="prose_json", wishes=FULL | REVIEWED | RULES),
+    "said_twice": Way(scenario="duplicate_keys", wishes=FULL | RULES),
+    "half_letters": Way(scenario="surrogates", wishes=FULL | RULES),
+    "steps_in_wrong_words": Way(strategy="reflective", scenario="wrong_enum", wishes={"verify": "light"}),
+    "steps_half_letters": Way(strategy="reflective", scenario="surrogates", wishes={"depth": "light"}),
+    "approved": Way(wishes={"gates": {"approve": "plan"}}, disturb=answering(agree)),
+    "agreed_in_words": Way(
+        scenario="good",
+        wishes={"gates": {"approve": "phrase", "clarify": "required"}},
+        disturb=answering(lambda _: ANSWER, lambda _: Revised("look at autovacuum settings"), agree),
+        requests=True,
+    ),
+    "edited": Way(
+        wishes={"gates": {"approve": "plan"}},
+        disturb=answering(lambda state: read_revision(state, [], EDITED), agree),
+    ),
+    "rejected": Way(wishes={"gates": {"approve": "plan"}}, disturb=answering(lambda _: RejectedPlan("too broad"))),
     "steps": Way(strategy="reflective"),
     "steps_model": Way(strategy="reflective", scenario="good", requests=True, disturb=sent),
     "steps_web": Way(strategy="reflective", web=True, scenario="good", wishes={"depth": "light"}),
@@ -388,6 +436,9 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         ended = str(await run.task)
     except (asyncio.CancelledError, ActivityError) as error:
         ended = repr(error)
+    if run.person is not None:
+        run.person.cancel()
+        await asyncio.wait([run.person])
     now = run.host.now().timestamp()
     parts = {
         "ended": ended,
