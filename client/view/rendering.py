@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from client.run_results import lacks_something
 from client.view.live_view import LiveView, PhaseLine, TaskLine, elapsed_at, seconds_left, task_progress, waits_at
 from client.view.one_line import OneLine
-from client.run_results import lacks_something
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.progress import Mark
 from contracts.usage import Usage
