@@ -55,6 +55,11 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 REASONING_TOKENS: Final = 8_000
 """Room for reasoning that the answer does not show, billed as output and added to a role's cap by the engine."""
 
+LONG_REPORT_WORDS: Final = 2_500
+"""From this length on a model writes a report section by section, and then its frame."""
+FEWEST_REPORT_SECTIONS: Final = 2
+MOST_REPORT_SECTIONS: Final = 12
+
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector, at most: more at once are judged less well."""
 CLAIM_TOKENS: Final = 250

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from contracts import reflective_roles as reflective
-from contracts.expected_calls import CLAIMS_PER_CALL
+from contracts.expected_calls import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.request import Depth, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import (
@@ -110,12 +110,26 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
     by_model = checks.review is Review.MODEL
+    fewest_parts, most_parts = _section_calls(resolved)
     return {
         REVIEWER.name: (int(by_model), 2 * by_model),
         CHECKER.name: (int(full), full * (batches + 2 * rounds)),
         CORRECTOR.name: (0, full * 2 * rounds),
-        SYNTHESIZER.name: (0, int(checks.review is not Review.OFF)),
+        SYNTHESIZER.name: (fewest_parts, most_parts + int(checks.review is not Review.OFF)),
     }
+
+
+def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
+    """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
+    if (resolved.target_words or 0) < LONG_REPORT_WORDS:
+        return 0, 0
+    asked = min(len(resolved.sections), MOST_REPORT_SECTIONS)
+    fewest = asked or FEWEST_REPORT_SECTIONS
+    most = asked or min(MOST_REPORT_SECTIONS, resolved.limits.max_sub_queries * resolved.limits.max_iterations)
+    if most < FEWEST_REPORT_SECTIONS:
+        return 0, 0
+    _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
+    return fewest, most * times
 
 
 REFLECTIONS_PER_ITERATION: Final = 4
