@@ -164,7 +164,7 @@ async def _plan(context: CommandContext, research_id: str) -> PlanAnswer:
         waiting=None if state.result else state.waiting,
         brief=made.brief,
         nodes=made.nodes,
-        sub_queries=made.sub_queries,
+        sub_queries=made.parts,
     )
 
 

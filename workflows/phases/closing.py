@@ -11,6 +11,7 @@ from contracts.outcome import Ending, ResearchResult
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
+from contracts.strategies import writer_engine
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze, queries_to_analyze
 from workflows.phases.claim_verification import is_wanted, verify
@@ -81,7 +82,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
     Where it was such a text already, the report goes without one. Why the run ends then.
     """
     state = run.state
-    by_model = state.engine_by_role.get(SYNTHESIZER.name) == EngineKind.MODEL.value
+    by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
     state.draft = None
     state.verdicts_entry = ""
     run.operation_done(RENDER)

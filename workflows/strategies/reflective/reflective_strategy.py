@@ -53,7 +53,6 @@ from workflows.strategies.reflective.steps import (
     steps_of,
     summaries_of,
     with_new_steps,
-    with_queries_as_steps,
     with_wish,
     without_steps,
 )
@@ -205,7 +204,6 @@ class ReflectiveStrategy:
         )
 
     async def _research(self, run: ResearchRun) -> None:
-        run.state.plan = with_queries_as_steps(run.state.plan)
         left = pending_steps(run.state.plan)
         run.state.draft = None  # it does not know what this step finds
         if not left:
