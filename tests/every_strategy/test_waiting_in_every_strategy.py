@@ -107,6 +107,8 @@ async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
         trial.start()
         waiting = await trial.asked()
         assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
+        with pytest.raises(replies.Unacceptable, match="2 were given to 1 question"):
+            replies.read_answers(trial.state, [], ["a", "b"])
         await trial.answer(replies.read_answers(trial.state, [], ["the freezing of old rows"]))
         assert trial.task is not None
         assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
@@ -138,8 +140,9 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
         elif how == "cancelled":
             await trial.cancel()
         else:
-            await trial.host.advance(0.6 * HOUR)
-            await trial.host.advance(0.6 * HOUR)
+            for share in (0.5, 0.25, 0.25):
+                assert not trial.task.done()
+                await trial.host.advance(share * HOUR)
         await asyncio.wait([trial.task], timeout=60)
         outcome, reason = ENDS[how]
         result = trial.state.result
