@@ -234,9 +234,10 @@ TIMES = {"active_seconds"}
 def usage_document(state: ResearchState) -> dict[str, Any]:
     """The total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
     document = state.usage.model_dump(mode="json")
-    for name, parts in (("by_role", state.usage_by_role), ("by_phase", state.usage_by_phase)):
+    # Roles work side by side, so which one answered first is chance.
+    for name, parts in (("by_role", dict(sorted(state.usage_by_role.items()))), ("by_phase", state.usage_by_phase)):
         if parts:
-            document[name] = {key: part.model_dump(mode="json", exclude=TIMES) for key, part in sorted(parts.items())}
+            document[name] = {key: part.model_dump(mode="json", exclude=TIMES) for key, part in parts.items()}
     return document
 
 
