@@ -229,7 +229,7 @@ STEP_LIMITS: Final = {
 }
 """Steps, searches and reads per step as the design of five agents with reflection gives them."""
 QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
-    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 5.0}
+    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
 )
 """One step, an answer after 15 s: what was found by then is written down."""
 
