@@ -39,6 +39,7 @@ from workflows.strategies.reflective.routing import limits_choice, only_step, ro
 from workflows.strategies.reflective.step_decision import decide_step, fewest_steps, may_adjust
 from workflows.strategies.reflective.step_progress import (
     LABELS,
+    describe_steps,
     named_step,
     progress_of,
     step_summary,
@@ -198,7 +199,7 @@ class ReflectiveStrategy:
         position.feedback, position.suggested_changes = "", []
         run.note(
             "plan.drafted",
-            f"{len(steps_of(state.plan))} steps",
+            describe_steps(len(steps_of(state.plan))),
             count=len(steps_of(state.plan)),
             version=state.plan.version,
         )
