@@ -25,6 +25,7 @@ from contracts.roles import (
     SYNTHESIZER,
     RoleSpec,
 )
+from contracts.vocabulary import EngineKind
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("living", "orchestrator", "recursive")
@@ -98,6 +99,17 @@ def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     """The roles of all strategies, each once, and those that work before and after any of them."""
     roles = [*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER, *CLOSING_ROLES]
     return tuple({role.name: role for role in roles}.values())
+
+
+def writers() -> frozenset[str]:
+    """The names of all roles that write a report."""
+    return frozenset(role.name for role in (SYNTHESIZER, *declared_roles()) if role.writes_report)
+
+
+def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
+    """Which engine wrote the report of a run, whatever its strategy calls the writer; None if nothing was written."""
+    known = writers()
+    return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)
 
 
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
@@ -231,7 +243,7 @@ STEP_LIMITS: Final = {
 }
 """Steps, searches and reads per step as the design of five agents with reflection gives them."""
 QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
-    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 5.0}
+    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
 )
 """One step, an answer after 15 s: what was found by then is written down."""
 

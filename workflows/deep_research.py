@@ -150,7 +150,7 @@ class DeepResearchWorkflow(PersonMessages):
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
-        """Brief, nodes, and those of them that are sub-queries."""
+        """Brief, nodes, and those of them that a person edits."""
         plan = self._state.plan
         return PlanAnswer(
             version=plan.version,
@@ -158,7 +158,7 @@ class DeepResearchWorkflow(PersonMessages):
             waiting=self._state.waiting,
             brief=plan.brief,
             nodes=plan.nodes,
-            sub_queries=plan.sub_queries,
+            sub_queries=plan.parts,
         )
 
     @workflow.query(name=names.REPORT)

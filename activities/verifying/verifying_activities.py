@@ -45,7 +45,8 @@ from contracts.identity import digest
 from contracts.messages import ApplyRequest, Concluded, ConcludeRequest, Weighed, WeighRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind
+from contracts.strategies import writer_engine
+from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore
 
@@ -339,7 +340,7 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
         draft=draft,
         query=resolved.query if resolved else "",
         language=resolved.language if resolved else "en",
-        written_freely=state.engine_by_role.get(AgentRole.SYNTHESIZER) != EngineKind.EXTRACTIVE,
+        written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
         evidence=list(state.evidence.values()),
         sources=[
             CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)

@@ -16,6 +16,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
 from contracts.vocabulary import Phase, RunStatus
+from tests.every_strategy.joined import NAMES
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import Faults, WebWorld
@@ -25,6 +26,7 @@ from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
 from tests.replay.rare_ways import LONG, RARE, SHORT
 from tests.replay.replaying import replay
+from tests.toy.roles import TOY
 from workers.dev_server.server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -136,17 +138,24 @@ async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     return handle
 
 
-async def steps(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-    """The strategy `reflective`: steps one after the other, steered in the first of them."""
-    async with MessagesApi() as api, running_workers(client, model_world(folder, api.base_url)):
-        handle = await start(client, REQUEST | {"strategy": "reflective", "depth": "light"})
-        await until(handle, lambda status: status.phase == "step-1")
-        await handle.execute_update(names.STEER, "what about locks?")
-        await handle.result()
-    return handle
-
-
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
+
+
+def of_strategy(name: str) -> Recording:
+    """How a run of a declared strategy is recorded: with a model, approved, then steered, verified to its end."""
+
+    async def record(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+        async with MessagesApi(latency=0.1) as api, running_workers(client, model_world(folder, api.base_url)):
+            request = {"strategy": name, "depth": "light", "verify": "full", "gates": {"approve": "plan"}}
+            handle = await start(client, REQUEST | request)
+            await until(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
+            await handle.execute_update(names.APPROVE_PLAN, args=[1])
+            await handle.execute_update(names.STEER, "what about locks?")
+            await handle.result()
+        return handle
+
+    record.__name__ = f"strategy_{name}"
+    return record
 
 
 async def approved(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
@@ -187,7 +196,7 @@ USUAL: tuple[Recording, ...] = (
     approved,
     expired,
     web,
-    steps,
+    *(of_strategy(name) for name in NAMES if name != TOY.name),
     *RARE,
 )
 RECORDINGS = {recording.__name__ for recording in (*USUAL, *LONG)}
