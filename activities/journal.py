@@ -14,8 +14,9 @@ from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace
 
-LEASE_SECONDS: Final = 3.0
-"""A killed attempt blocks its call no longer than this: when the server notices, the next attempt is let in."""
+LEASE_SECONDS: Final = 2.5
+"""A killed attempt blocks its call no longer than this: when the server notices, 3.5 s after a beat that was sent
+within the last second, the next attempt is let in."""
 RENEW_SECONDS: Final = 1.0
 MOST_TOLD: Final = 10_000
 AWAY: Final = "what workers share cannot be reached: until it can, this machine alone remembers paid calls"

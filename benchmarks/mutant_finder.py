@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-IN_ANY_ORDER: Final = ("max", "min")
-"""Mean the same with their arguments in another order."""
+IN_ANY_ORDER: Final = ("max", "min", "clamp")
+"""Mean the same with their first arguments in another order."""
+CACHES: Final = ("cache", "lru_cache")
+"""A function that remembers is run by whichever test needs it first."""
 
 COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -183,10 +185,11 @@ class Finder(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Neither decorators nor types."""
         self.visit(node.args)
-        self._depth += 1
+        once = any(name in ast.unparse(decorator) for decorator in node.decorator_list for name in CACHES)
+        self._depth += not once
         for statement in node.body:
             self.visit(statement)
-        self._depth -= 1
+        self._depth -= not once
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Its body alone."""

@@ -8,8 +8,10 @@ that was broken off goes on where it was. Everything happens in `build/mutants`,
 import argparse
 import importlib
 import json
+import math
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -34,6 +36,9 @@ PACKAGES: Final = ("workflows", "activities")
 TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/replay")
 RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
+FOUND: Final = ("killed", "loop", "timeout")
+QUICK_SHARE: Final = 0.25
+"""Of the time limit: tests that take longer without the change are slow, and say nothing about one that took longer."""
 HEAVY: Final = ("temporalio.worker", "temporalio.testing", "anthropic", "contracts.activities",
                 "contracts.strategies", "providers.storage.sessions", "providers.models.prices",
                 "providers.extractive.engine", "providers.reading.readers")  # fmt: skip
@@ -46,22 +51,23 @@ def every_mutant() -> list[Mutant]:
     return [mutant for path in listed for mutant in Finder(path, (ROOT / path).read_text(encoding="utf-8")).found]
 
 
-def copy_tree() -> None:
+def copy_tree(tree: Path) -> Path:
     """The tracked files as they are now."""
     for path in _git_files():
-        source, target = ROOT / path, TREE / path
+        source, target = ROOT / path, tree / path
         if not source.exists():
             target.unlink(missing_ok=True)
         elif not target.exists() or target.read_bytes() != source.read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
+    return tree
 
 
-def enter_tree() -> None:
+def enter_tree(tree: Path) -> None:
     """Import from the copy from now on."""
-    os.chdir(TREE)
+    os.chdir(tree)
     sys.path[:] = [
-        str(TREE),
+        str(tree),
         *(part for part in sys.path if Path(part or ".").resolve() not in {ROOT, ROOT / "benchmarks"}),
     ]
 
@@ -104,31 +110,46 @@ class TestMap:
         lines = self._data.contexts_by_lineno(str(TREE / mutant.path))
         wanted = range(mutant.line, mutant.end_line + 1) if mutant.in_function else lines
         reached = {test for line in wanted for test in lines.get(line, []) if test}
-        known = [test for test in reached if test in self._durations]
-        return sorted(known, key=self._rank)[:most]
+        known = sorted((test for test in reached if test in self._durations), key=self._rank)
+        # After what is recorded, some of each file: the tests of one file often do the same.
+        places, rounds = Counter[str](), dict[str, int]()
+        for test in known:
+            file = "" if any(name in test for name in RECORDED) else test.partition("::")[0]
+            rounds[test] = places[file] if file else -1
+            places[file] += 1
+        return sorted(known, key=rounds.__getitem__)[:most]
+
+    def processor_seconds(self, tests: list[str]) -> int:
+        """What these tests may use of a processor: more than what they took on the clock when the map was made."""
+        return 30 + math.ceil(1.5 * sum(self._durations[test] for test in tests))
 
     def _rank(self, test: str) -> tuple[bool, int, float, str]:
         return not any(name in test for name in RECORDED), -self.kills[test], self._durations[test], test
 
 
-def run_mutant(mutant: Mutant, tests: list[str], seconds: float) -> tuple[str, str]:
-    """`killed`, `survived`, `timeout` or `unreached`, and the test that failed."""
+def run_mutant(mutant: Mutant, tests: list[str], seconds: float, processor: int) -> tuple[str, str]:
+    """`killed`, `survived`, `loop`, `timeout` or `unreached`, and the test that failed.
+
+    A loop is what used up `processor` seconds of processor time, which does not depend on what else the machine does.
+    """
     if not tests:
         return "unreached", ""
-    target, failed = TREE / mutant.path, PLACE / "failed"
+    target, failed = Path.cwd() / mutant.path, Path.cwd() / "failed"
     before, after = mutant.apply()
     failed.unlink(missing_ok=True)
     target.write_text(after, encoding="utf-8")
     child = os.fork()
     if child == 0:
         os.setsid()
-        _test(tests, failed)
+        _test(tests, failed, processor)
     try:
         until = time.monotonic() + seconds
         while True:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
                 code = os.waitstatus_to_exitcode(status)
+                if code == -signal.SIGXCPU:
+                    return "loop", ""
                 if code > 0 and not failed.exists():
                     raise RuntimeError(f"the tests could not be run (exit code {code}): {tests[0]} …")
                 return ("survived" if code == 0 else "killed"), failed.read_text() if failed.exists() else ""
@@ -142,8 +163,22 @@ def run_mutant(mutant: Mutant, tests: list[str], seconds: float) -> tuple[str, s
         shutil.copystat(ROOT / mutant.path, target)
 
 
-def _test(tests: list[str], failed: Path) -> None:
+def judge(mutant: Mutant, tests: list[str], seconds: float, processor: int) -> tuple[str, str]:
+    """What `run_mutant` says; `unsettled` where the time was up because the machine is slow."""
+    state, by = run_mutant(mutant, tests, seconds, processor)
+    if state == "timeout" and run_mutant(unchanged(mutant), tests, seconds * QUICK_SHARE, processor)[0] != "survived":
+        return "unsettled", ""
+    return state, by
+
+
+def unchanged(mutant: Mutant) -> Mutant:
+    """Its file as it is."""
+    return replace(mutant, start=0, end=0, text="")
+
+
+def _test(tests: list[str], failed: Path, processor: int) -> None:
     """In a process of its own, which never returns."""
+    resource.setrlimit(resource.RLIMIT_CPU, (processor, processor + 5))
 
     class First:
         def pytest_runtest_logreport(self, report: Any) -> None:
@@ -184,10 +219,12 @@ def equivalents() -> dict[str, str]:
     return {entry["mutant"]: entry["reason"] for entry in tomllib.loads(text).get("equivalent", [])}
 
 
-def run_sample(seed: int, count: int, most: int, seconds: float, again: bool) -> None:
-    """Run the sample and print the score."""
-    sample = random.Random(seed).sample(every_mutant(), count)
-    results = PLACE / f"seed_{seed}.json"
+def run_sample(seed: int, count: int, most: int, seconds: float, again: bool, part: str) -> None:
+    """Run the sample, or every so manieth of it, and print the score."""
+    first, parts = map(int, part.split("/"))
+    sample = random.Random(seed).sample(every_mutant(), count)[first - 1 :: parts]
+    count = len(sample)
+    results = PLACE / (f"seed_{seed}.json" if parts == 1 else f"seed_{seed}_{first}_of_{parts}.json")
     known: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
     if again:
         known = {key: result for key, result in known.items() if result["state"] == "killed"}
@@ -196,16 +233,17 @@ def run_sample(seed: int, count: int, most: int, seconds: float, again: bool) ->
     for module in HEAVY:
         importlib.import_module(module)
     assert not any(name.split(".")[0] in PACKAGES for name in sys.modules)
-    unchanged = replace(sample[0], start=0, end=0, text="")
-    if run_mutant(unchanged, tests.tests_of(sample[0], most), seconds)[0] != "survived":
+    near = tests.tests_of(sample[0], most)
+    if run_mutant(unchanged(sample[0]), near, seconds, tests.processor_seconds(near))[0] != "survived":
         raise RuntimeError("the tests fail without any change: mend them, or make the map anew")
     same = equivalents()
     for number, mutant in enumerate(sample, 1):
         place = mutant.place()
-        if place in known or mutant.key() in same:
+        if known.get(place, {"state": "unsettled"})["state"] != "unsettled" or mutant.key() in same:
             continue
         begun = time.monotonic()
-        state, by = run_mutant(mutant, tests.tests_of(mutant, most), seconds)
+        near = tests.tests_of(mutant, most)
+        state, by = judge(mutant, near, seconds, tests.processor_seconds(near))
         tests.kills.update([by] if by else [])
         known[place] = {"state": state, "by": by}
         results.write_text(json.dumps(known, indent=1))
@@ -215,9 +253,9 @@ def run_sample(seed: int, count: int, most: int, seconds: float, again: bool) ->
         )
     states = Counter("equivalent" if m.key() in same else known[m.place()]["state"] for m in sample)
     for mutant in sample:
-        if mutant.key() not in same and known[mutant.place()]["state"] in ("survived", "unreached"):
+        if mutant.key() not in same and known[mutant.place()]["state"] not in FOUND:
             print(f"\n{known[mutant.place()]['state']}: {mutant.key()}\n{mutant.diff()}")
-    found, counted = states["killed"] + states["timeout"], count - states["equivalent"]
+    found, counted = sum(states[state] for state in FOUND), count - states["equivalent"]
     print(f"\nseed {seed}: {dict(states)}; found {found} of {counted}: {found / counted:.0%}")
 
 
@@ -231,13 +269,14 @@ def main() -> None:
     run.add_argument("--count", type=int, default=100)
     run.add_argument("--most", type=int, default=150, help="tests for one mutant")
     run.add_argument("--seconds", type=float, default=400.0, help="time limit for one mutant")
+    run.add_argument("--part", default="1/1", help="1/2 and 2/2: each half in a copy of its own, side by side")
     run.add_argument("--again", action="store_true", help="run those anew that were not killed")
     given = parser.parse_args()
-    copy_tree()
-    enter_tree()
+    part = getattr(given, "part", "1/1").partition("/")[0]
+    enter_tree(copy_tree(PLACE / ("tree" if part == "1" else f"tree_{part}")))
     if given.command == "map":
         sys.exit(record_map(given.tests))
-    run_sample(given.seed, given.count, given.most, given.seconds, given.again)
+    run_sample(given.seed, given.count, given.most, given.seconds, given.again, given.part)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Three figures. Tokens: what checking and correcting add to whole runs over made-up pages whose writer embroiders every
 second to fourth statement, so that much is left to check. Path: the time that they add, in replies of a model that
 takes one second for each. Corruptions: labelled pairs and seeded changes of true paraphrases, judged as a run does it,
-once with a checker to whom everything is supported and once with one who knows the label.
+with a checker to whom everything is supported, one to whom everything but the control statement is, and one who knows.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from activities.roles.checker import finish_check
+from activities.roles.control_statement import with_control
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_key, label_of
 from benchmarks.truth.__main__ import paraphrases, read_pairs
@@ -46,13 +47,18 @@ RUNS: Final = {
     "25 claims": large_request(25, iterations=1, depth="medium", per_query=5),
     "40 claims": large_request(40, iterations=2, depth="medium", per_query=5),
 }
+CHECKERS: Final[tuple[tuple[str, Callable[[str], str], str], ...]] = (
+    ("to whom everything is supported", lambda _: "supported", "supported"),
+    ("everything but the control", lambda _: "supported", "unsupported"),
+    ("who knows the label", lambda label: label, "unsupported"),
+)
 DECIDED: Final = (Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIAL, Verdict.UNSUPPORTED)
 
 
 # --- whole runs -------------------------------------------------------------------------------------------------------
 async def run_once(folder: Path, fields: dict[str, Any], writer: str, latency: float) -> tuple[ResearchState, float]:
     """A run in this process, and the seconds that its verification took."""
-    roles = {"synthesizer": writer, "checker": "lying" if writer == "rewords" else "good"}
+    roles = {"synthesizer": writer, "checker": "believing" if writer == "rewords" else "good"}
     async with MessagesApi("thorough", by_role=roles, latency=latency) as api:
         world = large_world(folder, api.base_url)
         try:
@@ -106,8 +112,10 @@ async def measure_runs() -> None:
 
 
 # --- corruptions ------------------------------------------------------------------------------------------------------
-def judge(claim: str, passages: Sequence[tuple[str, str]], language: str, says: str) -> tuple[Verdict, bool]:
-    """The verdict of a run, and whether a checker was asked; `says` is what that one answers."""
+def judge(
+    claim: str, passages: Sequence[tuple[str, str]], language: str, says: str, *, of_control: str = "unsupported"
+) -> tuple[Verdict, bool]:
+    """The verdict of a run, and whether a checker was asked; `says` is what that one answers, `of_control` of those."""
     quotes, titles = [quote for quote, _ in passages], [title for _, title in passages if title]
     ruled = check(claim, quotes, titles, language)
     if ruled.verdict in DECIDED:
@@ -116,10 +124,16 @@ def judge(claim: str, passages: Sequence[tuple[str, str]], language: str, says: 
              for number, (quote, title) in enumerate(passages)]  # fmt: skip
     asked = AskedClaim(fingerprint="c-" + long_hash(claim, *quotes), text=claim, passages=shown)
     request = CheckInput(engine=EngineKind.MODEL, language=language, claims=[asked])
-    given = VerdictDraft(
-        claim=label_of(asked.fingerprint, label_key(request)), verdict=says, quote=_likeliest(claim, quotes)
-    )
-    output = finish_check(Draft(request, CheckDraft(verdicts=[given]), {}, CallAccount()))
+    key = label_key(request)
+    given = [
+        VerdictDraft(
+            claim=label_of(each.fingerprint, key),
+            verdict=says if each.fingerprint == asked.fingerprint else of_control,
+            quote=_likeliest(claim, quotes),
+        )
+        for each in with_control([asked])
+    ]
+    output = finish_check(Draft(request, CheckDraft(verdicts=given), {}, CallAccount()))
     return output.verdicts[0], True
 
 
@@ -134,11 +148,11 @@ def _likeliest(claim: str, quotes: Sequence[str]) -> str:
     return quotes[0][:80] if quotes else ""
 
 
-def measure_pairs(name: str, says: Callable[[str], str]) -> None:
+def measure_pairs(name: str, says: Callable[[str], str], **of: str) -> None:
     """Labelled pairs with one checker."""
     counts: Counter[str] = Counter()
     for pair in read_pairs():
-        verdict, asked = judge(pair.claim, [(pair.passage, pair.title)], pair.language, says(pair.label))
+        verdict, asked = judge(pair.claim, [(pair.passage, pair.title)], pair.language, says(pair.label), **of)
         true = pair.label == Verdict.SUPPORTED
         counts["asked"] += asked
         counts["true" if true else "false"] += 1
@@ -146,12 +160,12 @@ def measure_pairs(name: str, says: Callable[[str], str]) -> None:
     print(f"{name}: {json.dumps(dict(counts))}")
 
 
-def measure_corruptions(name: str, claims: Sequence[Cited], says: str) -> None:
+def measure_corruptions(name: str, claims: Sequence[Cited], says: str, **of: str) -> None:
     """Seeded changes of true claims: how many are called supported."""
     made, believed, asked_for = Counter[str](), Counter[str](), 0
     for kind, _, new in corrupt(claims):
         passages = [(item.quote, item.title) for item in new.passages]
-        verdict, asked = judge(new.words, passages, new.language, says)
+        verdict, asked = judge(new.words, passages, new.language, says, **of)
         made[kind] += 1
         believed[kind] += verdict is Verdict.SUPPORTED
         asked_for += asked
@@ -164,11 +178,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verification", description=__doc__)
     parser.add_argument("--pairs-only", action="store_true", help="leave out the whole runs")
     arguments = parser.parse_args()
-    measure_pairs("pairs, a checker that lies ", lambda _: "supported")
-    measure_pairs("pairs, one that knows      ", lambda label: label)
     true = paraphrases(read_pairs())
-    measure_corruptions("changed paraphrases, a checker that lies", true, "supported")
-    measure_corruptions("changed paraphrases, one that knows     ", true, "unsupported")
+    for name, says, control in CHECKERS:
+        measure_pairs(f"pairs, {name}", says, of_control=control)
+        measure_corruptions(f"changed paraphrases, {name}", true, says("unsupported"), of_control=control)
     if not arguments.pairs_only:
         asyncio.run(measure_runs())
 

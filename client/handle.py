@@ -28,7 +28,7 @@ from temporalio.client import (
 )
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.exceptions import ActivityError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
 
 from client.client_errors import (
     DocumentMissing,
@@ -439,7 +439,7 @@ class ResearchHandle:
                 raise asyncio.CancelledError from error
             raise await self._why_silent(MAY_STILL_BE_TAKEN) from error
         except WorkflowUpdateFailedError as error:
-            raise MessageRefused(str(error.cause or error)) from error
+            raise MessageRefused(refusal_text(error)) from error
         except RPCError as error:
             if "already completed" in error.message:
                 raise RunClosed(f"the run {self.research_id} has ended and takes no more messages") from error
@@ -462,6 +462,11 @@ class ResearchHandle:
             f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "
             f"or `research worker` (a cluster){consequence}"
         )
+
+
+def refusal_text(error: WorkflowUpdateFailedError) -> str:
+    """Why a run refused a message, in the run's own words: the field, what is wrong with it, what would be accepted."""
+    return error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
 
 
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:

@@ -5,12 +5,14 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 
 from contracts import failures
 from contracts.outcome import ResearchResult, ResearchStatus, carried_result
-from contracts.vocabulary import STOP_REASON_TEXTS, Completeness, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, Outcome, RunStatus, StopReason
 
 OUTCOMES = {
     failures.TIMED_OUT: Outcome.TIMED_OUT,
     failures.RESEARCH_FAILED: Outcome.FAILED,
 }
+MOST_SHORTCOMINGS = 3
+"""Lines about what a partial report lacks; the report has them all."""
 REFUSAL_TYPES = frozenset(reason.value for reason in StopReason)
 """The type of a refused run's failure is its stop reason."""
 STOP_REASONS = {
@@ -83,10 +85,23 @@ def with_duration(result: ResearchResult, last: ResearchStatus | None) -> Resear
     return result.model_copy(update={"usage": usage})
 
 
+def lacks_something(result: ResearchResult) -> bool:
+    """Whether a run did all its work and is partial all the same: what its report lacks is why, not what ended it."""
+    return result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
+
+
 def reasons_of(result: ResearchResult) -> list[str]:
     """Why a run ended without a report, one line each; nothing where the report says it."""
     told = [] if result.report else [*result.limitations, *result.failed_branches]
     return list(dict.fromkeys(line.strip() for text in told for line in text.splitlines() if line.strip()))
+
+
+def shortcomings_of(result: ResearchResult) -> list[str]:
+    """What a terminal says below the line of how the run ended: why there is no report, or what a partial one lacks."""
+    told = reasons_of(result)
+    if result.report and lacks_something(result):
+        told = [" ".join(line.split()) for line in result.limitations[:MOST_SHORTCOMINGS]]
+    return list(dict.fromkeys([*result.failed_branches, *result.degraded, *told]))
 
 
 def refusal_of(result: ResearchResult) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from contracts.base import Contract, Terse
-from contracts.claims import Claim, ClaimVerdict, Verdict
+from contracts.claims import Claim, ClaimKind, ClaimVerdict, Verdict
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence
 
@@ -71,7 +71,7 @@ class WeighedClaim(Terse):
     decided: ClaimVerdict | None = None
     """None: a checker is asked."""
     row: bool = False
-    """Whether it is a row of a table or a quoted passage, which no correction touches."""
+    """Whether it is a row of a table or a quoted passage, which rules alone correct."""
 
 
 class CheckedSource(Terse):
@@ -123,10 +123,13 @@ class DoubtfulClaim(Terse):
     reason: str = ""
     candidates: list[ShownPassage] = []
     """Other passages that may bear it out."""
+    row: bool = False
+    """Whether it is a row of a table or a quoted passage: no sentence can stand in its place."""
+    kind: ClaimKind = ClaimKind.GENERAL
 
 
 class DoubtfulEntry(Terse):
-    """What is to be corrected of one draft, the most important first."""
+    """What is to be corrected of one draft, the most important first, rows and quoted passages behind the others."""
 
     claims: list[DoubtfulClaim] = []
     evidence: list[Evidence] = []
@@ -140,6 +143,9 @@ class Proposal(Terse):
     action: CorrectionAction = CorrectionAction.KEEP
     text: str = ""
     """The new sentence, plain text without citations."""
+    wrong: str = ""
+    right: str = ""
+    """Where these stand, only `wrong` goes and `right` comes; `text` is what the sentence then is."""
     evidence_ids: list[str] = []
     reason: str = ""
 

@@ -339,10 +339,11 @@ class Concluded(Terse):
 
 
 class ApplyRequest(Terse):
-    """Put what a corrector proposes into the draft, to be checked."""
+    """Put what a corrector and rules propose into the draft, to be checked."""
 
     research_id: str
     tenant: str = "default"
+    by_model: bool = True
     claims_entry: str
     verdicts_entry: str
     doubtful_entry: str

@@ -70,6 +70,12 @@ class Plan(Contract):
         """The nodes that are searched for."""
         return [node for node in self.nodes if node.needs_search]
 
+    @property
+    def parts(self) -> list[PlanNode]:
+        """What the plan is made of, as a person reads and edits it: sub-queries, and steps without any below them."""
+        broken_down = {node.parent for node in self.nodes}
+        return [node for node in self.nodes if node.needs_search or node.id not in broken_down]
+
     def children(self, node: PlanNode) -> list[PlanNode]:
         """The nodes below one."""
         return [other for other in self.nodes if other.parent == node.id]
@@ -91,4 +97,4 @@ class PlanAnswer(Contract):
     brief: str = ""
     nodes: list[PlanNode] = []
     sub_queries: list[PlanNode] = []
-    """Those of the nodes that are searched for."""
+    """What the plan is made of: nodes that are searched for, and steps that nothing is searched for yet."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
-from contracts.expected_calls import CLAIMS_PER_CALL
+from contracts.expected_calls import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.request import Depth, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import (
@@ -27,6 +27,7 @@ from contracts.roles import (
     SYNTHESIZER,
     RoleSpec,
 )
+from contracts.vocabulary import EngineKind
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("living", "recursive")
@@ -117,6 +118,17 @@ def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     return tuple({role.name: role for role in roles}.values())
 
 
+def writers() -> frozenset[str]:
+    """The names of all roles that write a report."""
+    return frozenset(role.name for role in (SYNTHESIZER, *declared_roles()) if role.writes_report)
+
+
+def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
+    """Which engine wrote the report of a run, whatever its strategy calls the writer; None if nothing was written."""
+    known = writers()
+    return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)
+
+
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
 """Statements that a report makes of one sub-query's findings, usually."""
 
@@ -127,12 +139,26 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
     by_model = checks.review is Review.MODEL
+    fewest_parts, most_parts = _section_calls(resolved)
     return {
         REVIEWER.name: (int(by_model), 2 * by_model),
         CHECKER.name: (int(full), full * (batches + 2 * rounds)),
         CORRECTOR.name: (0, full * 2 * rounds),
-        SYNTHESIZER.name: (0, int(checks.review is not Review.OFF)),
+        SYNTHESIZER.name: (fewest_parts, most_parts + int(checks.review is not Review.OFF)),
     }
+
+
+def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
+    """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
+    if (resolved.target_words or 0) < LONG_REPORT_WORDS:
+        return 0, 0
+    asked = min(len(resolved.sections), MOST_REPORT_SECTIONS)
+    fewest = asked or FEWEST_REPORT_SECTIONS
+    most = asked or min(MOST_REPORT_SECTIONS, resolved.limits.max_sub_queries * resolved.limits.max_iterations)
+    if most < FEWEST_REPORT_SECTIONS:
+        return 0, 0
+    _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
+    return fewest, most * times
 
 
 REFLECTIONS_PER_ITERATION: Final = 4
@@ -234,7 +260,7 @@ STEP_LIMITS: Final = {
 }
 """Steps, searches and reads per step as the design of five agents with reflection gives them."""
 QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
-    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 5.0}
+    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
 )
 """One step, an answer after 15 s: what was found by then is written down."""
 

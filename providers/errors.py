@@ -7,7 +7,7 @@ ProviderError
 │   │   └── SharedStateUnavailable  the store that workers share does not answer
 │   └── CallInFlight          another attempt holds the lease of this call (`retry_after`)
 ├── Rejected                  trying again cannot help
-│   ├── NotConfigured         a key or an address is missing or wrong (`remedy` says what to set)
+│   ├── NotConfigured         a key or an address is missing or wrong (the message says what to set)
 │   ├── InvalidCall           the provider refuses this very call
 │   ├── WorkerLost            every worker that tried this call died of it
 │   ├── InputUnprocessable    a text that ended the processes working on it (`kind`: timeout, memory, crash)

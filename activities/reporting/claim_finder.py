@@ -109,9 +109,9 @@ def find_claims(
         section = sections.above(stretch.start)
         if not cited and not asserts(words, section, language, leads=sections.leads(stretch.end)):
             continue
-        key = "".join(words.split()) + "\x1e" + " ".join(sorted(cited))
+        key = key_of(words, cited)
         claim = Claim(
-            id="c-" + long_hash(key, seen[key]),
+            id=claim_id(key, seen[key]),
             text=words,
             kind=_kind(words, language, quoted=stretch.quoted),
             section=section,
@@ -123,6 +123,16 @@ def find_claims(
         seen[key] += 1
         found.append(FoundClaim(claim, stretch.marks, raw, stretch.quoted))
     return found
+
+
+def key_of(words: str, cited: Sequence[str]) -> str:
+    """What a claim is known by: its plain words without white space, and its evidence in any order."""
+    return "".join(words.split()) + "\x1e" + " ".join(sorted(cited))
+
+
+def claim_id(key: str, before: int) -> str:
+    """The id of the claim with this key, of which so many stood before."""
+    return "c-" + long_hash(key, before)
 
 
 def _stretches(

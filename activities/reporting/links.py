@@ -287,15 +287,19 @@ class _Links:
         behind_words = before is not None and before[1].end() == opening.start()
         if before is not None and behind_words:
             label = label or self._text[before[0].end() : before[1].start()]
-        if normalizeReference(label) not in self._references or MARKER_TEXT.fullmatch(label):
+        if normalizeReference(label) not in self._references:
             return closing.end()
+        marker = MARKER_TEXT.fullmatch(label) is not None
         definition = DEFINITION.match(self._masked, closing.end())
         if definition and self._begins_line(opening.start()):
             url = _read_target(definition[1] if definition[1] is not None else definition[2])
-            if not self._registry.links(url):
-                self._foreign.append(url)
-            self._edits.append((opening.start(), definition.end(), ""))
-            return definition.end()
+            if not marker or SCHEME.match(url):
+                if not self._registry.links(url):
+                    self._foreign.append(url)
+                self._edits.append((opening.start(), definition.end(), ""))
+                return definition.end()
+        if marker:
+            return closing.end()
         if before is not None and behind_words:
             self._edits += [(*before[0].span(), ""), (before[1].start(), closing.end(), "")]
             self._closed = None

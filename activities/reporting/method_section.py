@@ -8,8 +8,9 @@ from activities.reporting.report_words import ReportWords
 from contracts.evidence import Finding
 from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
+from contracts.strategies import writer_engine
 from contracts.usage import Usage
-from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, SourceStatus
+from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, SourceStatus
 
 CUT_OFF, FAILED = AgentStatus.CUT_OFF, AgentStatus.FAILED
 FILES_LISTED = 10
@@ -60,7 +61,7 @@ def _asked_form(matter: ReportInputs) -> list[Fact]:
     told = [f"{say[name]}: {wish}" for name, wish in wishes.items() if wish]
     if not told:
         return []
-    by_model = matter.state.engine_by_role.get(AgentRole.SYNTHESIZER) == EngineKind.MODEL
+    by_model = writer_engine(matter.state.engine_by_role) is EngineKind.MODEL
     return [Fact(say["fact_asked"], say["wishes_told" if by_model else "wishes_not_told"], told)]
 
 
@@ -253,7 +254,8 @@ TIMES = {"active_seconds"}
 def usage_document(state: ResearchState) -> dict[str, Any]:
     """The total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
     document = state.usage.model_dump(mode="json")
-    for name, parts in (("by_role", state.usage_by_role), ("by_phase", state.usage_by_phase)):
+    # Roles work side by side, so which one answered first is chance.
+    for name, parts in (("by_role", dict(sorted(state.usage_by_role.items()))), ("by_phase", state.usage_by_phase)):
         if parts:
             document[name] = {key: part.model_dump(mode="json", exclude=TIMES) for key, part in parts.items()}
     return document
@@ -263,7 +265,7 @@ def usage_words(state: ResearchState, say: ReportWords) -> tuple[str, list[str]]
     """One sentence of the total and one line per role; None for a run that neither asked a model nor paid."""
     if not state.usage.model_calls and state.usage.cost_usd == 0:
         return None
-    roles = [f"{say.name('role', role)}: {_words(part, say)}" for role, part in state.usage_by_role.items()]
+    roles = [f"{say.name('role', role)}: {_words(part, say)}" for role, part in sorted(state.usage_by_role.items())]
     return f"{_words(state.usage, say)}.", roles
 
 

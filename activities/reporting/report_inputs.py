@@ -22,7 +22,8 @@ from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, AgentRole, EngineKind, Outcome, SourceStatus
+from contracts.strategies import writer_engine
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 from providers.verification.contradictions import find_contradictions
@@ -108,7 +109,7 @@ class ReportInputs:
 
 
 def _written_freely(state: ResearchState) -> bool:
-    return state.draft is not None and state.engine_by_role.get(AgentRole.SYNTHESIZER) != EngineKind.EXTRACTIVE
+    return state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
 
 
 def read_ending(state: ResearchState) -> Ending:

@@ -2,7 +2,8 @@
 
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind
+from contracts.strategies import writer_engine
+from contracts.vocabulary import EngineKind
 from providers.language_words import KNOWN_LANGUAGES, language_words
 from providers.told_sentences import translate
 
@@ -16,7 +17,7 @@ class ReportWords:
     @classmethod
     def of(cls, state: ResearchState, resolved: ResolvedResearch) -> "ReportWords":
         """The words of the language that a report is in: the one asked of a model, else that of the question."""
-        by_model = state.engine_by_role.get(AgentRole.SYNTHESIZER) == EngineKind.MODEL
+        by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
         wanted = (resolved.report_language or "").split("-")[0].casefold() if by_model else ""
         return cls(wanted if wanted in KNOWN_LANGUAGES else resolved.language)
 

@@ -1,7 +1,8 @@
 """The checker: what it is shown of claims, and what is believed of its answers.
 
 A verdict is read strictly where it would do good, and leniently where it does harm: `supported` must be that very word,
-must rest on words that stand in the passages, and must not contradict what the rules find.
+must rest on words that stand in the passages, and must not contradict what the rules find. A checker that calls the
+control statement of its call supported (`activities.roles.control_statement`) has no claim called supported.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from activities.roles.control_statement import control_of, with_control
 from activities.roles.excerpts import part_of
 from activities.roles.finishers import Draft
 from activities.roles.grounding import find_quote
@@ -20,11 +22,18 @@ from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.claims import Verdict
 from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
 from providers.text import detect_language
-from providers.verification.rules_checker import PassageWords, check, check_numbers, denies_otherwise, derivations_of
+from providers.verification.rules_checker import (
+    PassageWords,
+    check,
+    check_numbers,
+    denies_otherwise,
+    derivations_of,
+    find_objection,
+)
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
-CONTEXT_CHARACTERS: Final = 120
+CONTEXT_CHARACTERS: Final = 100
 TITLE_CHARACTERS: Final = 60
 SHORTEST: Final = 60
 REASON_CHARACTERS: Final = 240
@@ -35,6 +44,7 @@ TWO_ANSWERS: Final = "The checker gave two verdicts on it."
 NO_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
 OTHER_SIGN: Final = "The checker called it supported, yet only one of it and its source has a negation."
+CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 PARTS_MISSING: Final = "The cited passages say a part of it only."
 VETO: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 """Verdicts of the rules beside which `supported` does not stand."""
@@ -64,7 +74,7 @@ def read_verdict(word: str) -> Verdict | None:
 
 def checker_values(request: CheckInput, rendering: PromptRendering) -> dict[str, str]:
     """What the checker's prompt is filled with: every claim in a block of its own."""
-    blocks = [_claim(claim, rendering) for claim in request.claims]
+    blocks = [_claim(claim, rendering) for claim in with_control(request.claims)]
     return {"claims": "\n".join(blocks) or "(none)", "count": str(len(blocks))}
 
 
@@ -97,7 +107,16 @@ Checking = Draft[CheckInput, CheckDraft]
 def finish_check(work: Checking) -> CheckOutput:
     """One answer for every claim that was asked for: the checker's where it can be used, else none."""
     given = _drafts_by_claim(work)
-    answers = [_answer(claim, given.get(claim.fingerprint, []), work.request.language) for claim in work.request.claims]
+    control = control_of(work.request.claims)
+    credulous = control is not None and any(
+        read_verdict(draft.verdict) is Verdict.SUPPORTED for draft in given.get(control.fingerprint, [])
+    )
+    if credulous:
+        work.warnings.append("the checker called a statement supported that no passage speaks of")
+    answers = [
+        _answer(claim, given.get(claim.fingerprint, []), work.request.language, credulous=credulous)
+        for claim in work.request.claims
+    ]
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
@@ -109,7 +128,7 @@ def finish_check(work: Checking) -> CheckOutput:
 def _drafts_by_claim(work: Checking) -> dict[str, list[VerdictDraft]]:
     """The drafts under the fingerprints that their labels stand for."""
     key = label_key(work.request)
-    known = label_all((claim.fingerprint for claim in work.request.claims), key)
+    known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
     found: dict[str, list[VerdictDraft]] = defaultdict(list)
     for draft in work.draft.verdicts:
         name = known.get(draft.claim.strip())
@@ -120,7 +139,7 @@ def _drafts_by_claim(work: Checking) -> dict[str, list[VerdictDraft]]:
     return found
 
 
-def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str) -> ClaimAnswer:
+def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str, *, credulous: bool) -> ClaimAnswer:
     verdicts = {read_verdict(draft.verdict) for draft in drafts}
     if len(verdicts) != 1:
         return _unjudged(claim, TWO_ANSWERS if verdicts else NO_ANSWER)
@@ -129,6 +148,8 @@ def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str) ->
         return _unjudged(claim, NO_ANSWER)
     quote, reason = _stored_words(draft.quote, claim), line_of(draft.reason, REASON_CHARACTERS)
     if verdict is Verdict.SUPPORTED:
+        if credulous:
+            return _unjudged(claim, CREDULOUS)
         if not quote:
             return _unjudged(claim, NO_WORDS)
         # A second answer that names a part as missing takes the support away, too.
@@ -162,7 +183,9 @@ def _doubt(claim: AskedClaim, quote: str, language: str) -> str:
     if not any(PassageWords([quote], language).shares(claim.text)):
         return OTHER_WORDS
     passages = [passage.text for passage in shown_passages(claim)]
-    return OTHER_SIGN if denies_otherwise(claim.text, passages, quote, language) else ""
+    if denies_otherwise(claim.text, passages, quote, language):
+        return OTHER_SIGN
+    return find_objection(claim.text, passages, [passage.title for passage in shown_passages(claim)], language)
 
 
 def same_language(claim: AskedClaim) -> bool:

@@ -25,11 +25,13 @@ from contracts.checking import (
     Proposal,
     WeighedClaim,
 )
-from contracts.claims import ClaimVerdict, Verdict
+from contracts.claims import ClaimKind, ClaimVerdict, Verdict
+from providers.verification.repairs import exchange
 
 MOST_DOUBTFUL: Final = 20
 """Claims that one round of corrections takes on."""
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
+
 OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PARTIAL)
 """Verdicts that another source could change."""
 MOST_QUERIES: Final = 3
@@ -56,10 +58,11 @@ def find_doubtful(
     wanted = [
         number
         for number, (each, given) in enumerate(zip(claims, verdicts, strict=True))
-        if not each.row and (given.verdict in DOUBTFUL or not each.claim.cited)
+        if given.verdict in DOUBTFUL or (not each.row and not each.claim.cited) or _misquotes(each, given)
     ]
     wanted.sort(key=lambda number: (-claims[number].importance, RANK[verdicts[number].verdict], number))
-    wanted = wanted[: 2 * MOST_DOUBTFUL]
+    rows = [number for number in wanted if claims[number].row][:MOST_DOUBTFUL]
+    wanted = [number for number in wanted if not claims[number].row][: 2 * MOST_DOUBTFUL] + rows
     candidates, evidence = find_candidates([claims[number] for number in wanted], material)
     # What its own passages contradict is corrected by them.
     contradicted = [verdicts[number].verdict is Verdict.CONTRADICTED for number in wanted]
@@ -71,17 +74,27 @@ def find_doubtful(
             verdict=verdicts[number].verdict,
             reason=verdicts[number].reason,
             candidates=others,
+            row=claims[number].row,
+            kind=claims[number].claim.kind,
         )
         for number, others in zip(wanted, candidates, strict=True)
         if claims[number].claim.cited or others
-    ][:MOST_DOUBTFUL]
+    ]
+    found = [one for one in found if not one.row][:MOST_DOUBTFUL] + [one for one in found if one.row]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
     return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 
 
+def _misquotes(each: WeighedClaim, given: ClaimVerdict) -> bool:
+    """Whether it is a quoted passage with other words than the one that it cites."""
+    return (
+        each.row and each.claim.kind is ClaimKind.QUOTE and each.claim.cited and given.verdict is not Verdict.SUPPORTED
+    )
+
+
 def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
     """The most important claims that no other passage may bear out: another source may."""
-    lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN)
+    lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN and not one.row)
     return [shorten(one.asked.text, QUERY_CHARACTERS) for one in lacking][:MOST_QUERIES]
 
 
@@ -98,6 +111,8 @@ def apply(
             continue
         start, end = claim.start, claim.end
         new = _sentence(draft[start:end], proposal, registry)
+        if new == draft[start:end]:
+            continue
         if not new:
             start, end = _whole_line(draft, start, end)
         pieces += [draft[last:start], new]
@@ -113,10 +128,14 @@ def _sentence(raw: str, proposal: Proposal, registry: Registry) -> str:
     if proposal.action is CorrectionAction.REMOVE:
         return ""
     words = without_markers(raw).strip()
-    if proposal.text:
+    if proposal.wrong:
+        words = exchange(words, proposal.wrong, proposal.right)
+    elif proposal.text:
         words, _ = clean_links(clean_characters(proposal.text), registry)
         words = without_markers(" ".join(words.split())).lstrip(LINE_STARTS) or words
-    return f"{words} {''.join(f'[{identity}]' for identity in proposal.evidence_ids)}"
+    marks = "".join(f"[{identity}]" for identity in proposal.evidence_ids)
+    # The marks of a row stand in its last cell.
+    return f"{words[:-1].rstrip()} {marks} |" if words.startswith("|") and words.endswith("|") else f"{words} {marks}"
 
 
 def _whole_line(draft: str, start: int, end: int) -> tuple[int, int]:
@@ -157,7 +176,7 @@ def choose(
         item = proposed.get(number)
         now = _passes(item, before.verdict, after, verdicts_after) if item else None
         proposal, reason = (item.proposal, item.proposal.reason) if item and now else (None, FAILED)
-        if proposal is None and before.verdict is Verdict.CONTRADICTED:
+        if proposal is None and before.verdict is Verdict.CONTRADICTED and not each.row:
             proposal, reason = Proposal(number=number, action=CorrectionAction.REMOVE), DENIED
         if proposal is not None and proposal.action is CorrectionAction.REMOVE:
             # No section is emptied: what is wrong there is marked, not removed.

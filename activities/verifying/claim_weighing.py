@@ -18,7 +18,7 @@ from contracts.identity import long_hash
 from contracts.request import Verify
 from providers.verification.rules_checker import check
 
-WINDOW_CHARACTERS: Final = 120
+WINDOW_CHARACTERS: Final = 100
 """Of the stored text on each side of a passage."""
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""

@@ -21,6 +21,7 @@ from activities.roles.report_shape import without_source_lists
 from activities.verifying.claim_conclusions import conclude, score, summarize
 from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
+from activities.verifying.rule_corrections import propose
 from contracts.base import Terse
 from contracts.checking import (
     AnswersEntry,
@@ -44,7 +45,8 @@ from contracts.identity import digest
 from contracts.messages import ApplyRequest, Concluded, ConcludeRequest, Weighed, WeighRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind
+from contracts.strategies import writer_engine
+from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore
 
@@ -133,14 +135,19 @@ def apply_plainly(
     doubtful: DoubtfulEntry,
     proposals: Sequence[ProposalsEntry],
     answers: Sequence[ClaimAnswer],
+    by_model: bool,
 ) -> tuple[str, str, str]:
-    """The trial draft, its `CorrectedEntry` and the `AskedEntry` as JSON."""
+    """The trial draft, its `CorrectedEntry` and the `AskedEntry` as JSON.
+
+    What no corrector spoke of gets the proposal of the rules.
+    """
     entry = ClaimsEntry.model_validate_json(packed)
     known = {item.id for item in entry.evidence}
     fresh = [item for item in doubtful.evidence if item.id not in known]
-    material = Material(entry.model_copy(update={"evidence": [*entry.evidence, *fresh]}), texts, by_model=True)
-    asked_for = {claim.number for claim in doubtful.claims}
-    wanted = {one.number: one for part in proposals for one in part.proposals if one.number in asked_for}
+    material = Material(entry.model_copy(update={"evidence": [*entry.evidence, *fresh]}), texts, by_model)
+    wanted = {one.number: one for part in proposals for one in part.proposals}
+    wanted = {one.number: wanted.get(one.number) or propose(one, material) for one in doubtful.claims}
+    asked_for = wanted.keys()
     text, placed = apply(draft, entry.claims, list(wanted.values()), material.registry())
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     after = material.entry.model_copy(update={"draft": stored, "claims": weigh(text, material)})
@@ -244,6 +251,7 @@ class VerifyingActivities:
                 await self._notebooks.read(request.doubtful_entry, DoubtfulEntry),
                 [await self._notebooks.read(entry, ProposalsEntry) for entry in request.proposals],
                 await self._answers(request.answers),
+                request.by_model,
             )
             await self._content.put_text(text, MARKDOWN)
             corrected = CorrectedEntry.model_validate_json(packed).model_copy(
@@ -286,7 +294,7 @@ class VerifyingActivities:
             evidence_entry=await self._notebooks.write(AnalysisEntry(evidence=fresh)) if fresh else "",
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
             doubtful_entry=await self._notebooks.write(found.doubtful) if found.doubtful.claims else "",
-            sizes=[_size(claim) for claim in found.doubtful.claims],
+            sizes=[_size(claim) for claim in found.doubtful.claims if not claim.row],
             queries=queries_for(found.doubtful.claims),
         )
 
@@ -332,7 +340,7 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
         draft=draft,
         query=resolved.query if resolved else "",
         language=resolved.language if resolved else "en",
-        written_freely=state.engine_by_role.get(AgentRole.SYNTHESIZER) != EngineKind.EXTRACTIVE,
+        written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
         evidence=list(state.evidence.values()),
         sources=[
             CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)

@@ -1,6 +1,6 @@
 """How well do rules judge claims? Labelled pairs of a claim and a passage.
 
-    python -m benchmarks.truth [--pairs-only] [--failures]
+    python -m benchmarks.truth [--pairs-only] [--failures] [--whole]
 
 A corruption is a pair whose label is not *supported*. It is caught if the verdict is not *supported* either, flagged
 if it is *unsupported*, *contradicted* or *partial*. A false alarm is a flagged pair that is labelled *supported*.
@@ -21,6 +21,7 @@ from typing import Final
 from activities.reporting.judged_claims import CitedWords
 from benchmarks.truth.corruption import names_in
 from benchmarks.truth.reports import Cited, measure, measure_reports
+from benchmarks.truth.whole_reports import measure_whole_reports
 from contracts.claims import Verdict
 from providers.verification.rules_checker import check
 
@@ -152,7 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
     parser.add_argument("--pairs-only", action="store_true", help="leave out the corrupted reports")
     parser.add_argument("--failures", action="store_true", help="list what goes wrong in the development half")
+    parser.add_argument("--whole", action="store_true", help="only whole reports, checked, corrected and audited")
     arguments = parser.parse_args()
+    if arguments.whole:
+        measure_whole_reports(failures=arguments.failures)
+        return
     pairs = read_pairs()
     development = judge_pairs([pair for pair in pairs if not pair.held_out])
     report("development", development)

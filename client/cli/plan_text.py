@@ -13,7 +13,7 @@ from contracts.waiting import PlanRevision
 
 HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are left out.
-# The text before the first "-" is the brief; each line that begins with "-" is a sub-query, the most important first.
+# The text before the first "-" is the brief; each line that begins with "-" is a sub-query or a step, in their order.
 # Save and close to send it; leave it as it is to change nothing.
 """
 
@@ -41,7 +41,16 @@ def _from_json(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise CommandError('the plan is no valid JSON: expected {"brief": "…", "sub_queries": ["…"]}') from None
     # A plan as `research plan --json` shows it may be sent back: what is not edited is left out.
-    return {name: value[name] for name in value if name not in ("version", "approved_version", "waiting", "nodes")}
+    kept = {name: value[name] for name in value if name not in ("version", "approved_version", "waiting", "nodes")}
+    shown = kept.get("sub_queries")
+    return kept | ({"sub_queries": [_as_written(part) for part in shown]} if isinstance(shown, list) else {})
+
+
+def _as_written(part: Any) -> Any:
+    """A part of a plan as it is shown, with what of it a person may write."""
+    if isinstance(part, dict) and {"id", "text"} <= set(part):
+        return {"query": part["text"], "rationale": part.get("rationale", "")}
+    return part
 
 
 def _from_lines(text: str) -> dict[str, Any]:

@@ -38,6 +38,7 @@ async def plan(given: str, *, edit: bool, set_file: Path | None, as_json: bool) 
             else:
                 show_plan(known, research_id)
             return ExitCode.COMPLETED
+        require_wait(known, research_id)
         handle = (await context.running_client()).handle(research_id)
         text = await edit_text(as_text(known, research_id)) if edit else _read(set_file)
         if edit and text == as_text(known, research_id):
@@ -46,6 +47,13 @@ async def plan(given: str, *, edit: bool, set_file: Path | None, as_json: bool) 
         output.say(await handle.revise_plan(read_plan(text), known.version))
         output.tell(f"research approve {research_id} --version {known.version + 1}")
     return ExitCode.COMPLETED
+
+
+def require_wait(known: PlanAnswer, research_id: str) -> None:
+    """Raise `CommandError` for a plan that nobody may edit, before a person takes the trouble."""
+    if known.waiting is None or known.waiting.kind is not WaitKind.APPROVAL:
+        approved = f"version {known.approved_version} is approved" if known.approved_version else "no approval is open"
+        raise CommandError(f"the plan of {research_id} cannot be edited: {approved}; see `research status`")
 
 
 async def answer(given: str, answers: list[str], *, skip: bool) -> int:
@@ -120,6 +128,8 @@ def tell_waiting(waiting: Waiting, research_id: str) -> None:
 async def edit_text(text: str) -> str:
     """The text as a person leaves it in the editor of `VISUAL` or `EDITOR`. Raises `CommandError`."""
     editor = editor_command()
+    if editor is None:
+        raise CommandError("there is no terminal for an editor: use --set FILE, or set EDITOR")
     with tempfile.TemporaryDirectory(prefix="research-plan-") as folder:
         path = Path(folder) / "plan.md"
         path.write_text(text, encoding="utf-8")
@@ -164,12 +174,14 @@ async def _plan(context: CommandContext, research_id: str) -> PlanAnswer:
         waiting=None if state.result else state.waiting,
         brief=made.brief,
         nodes=made.nodes,
-        sub_queries=made.sub_queries,
+        sub_queries=made.parts,
     )
 
 
 async def _waited_for(handle: ResearchHandle, kind: WaitKind) -> Waiting:
     """What the run asks now. Raises `CommandError` where it asks nothing of the kind."""
+    if not await handle.is_running():
+        raise CommandError(f"the run {handle.research_id} has ended: it waits for nothing any more")
     status = await handle.status()
     if status.waiting is None or status.waiting.kind is not kind:
         asked = f"it waits for {status.waiting.describe()}" if status.waiting else f"it is {status.status.value}"

@@ -23,7 +23,7 @@ from client.cli.research_ids import choose_id, short
 from client.cli.watch import first_interrupt, sink_for, stay_with
 from client.client_errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
-from client.run_results import reasons_of, refusal_of
+from client.run_results import refusal_of, shortcomings_of
 from client.view.rendering import Frame, render_ending
 from contracts import names
 from contracts.identity import normalized_text
@@ -297,8 +297,7 @@ class Work:
     def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
         """How the run ended and what can be done next."""
         output.say(render_ending(result))
-        why = [] if paths else reasons_of(result)
-        for line in dict.fromkeys([*result.failed_branches, *result.degraded, *why]):
+        for line in shortcomings_of(result):
             output.say(Text(f"  {line}", style="yellow"))
         shown = paths.get("html") or next(iter(paths.values()), None)
         if shown is not None:

@@ -9,7 +9,7 @@ from client.handle import ResearchHandle
 async def steer(given: str, text: str) -> int:
     """Give guidance; what the run understands and does is printed."""
     if not text.strip():
-        raise CommandError('the text is empty: research steer last "Look at …"')
+        raise CommandError(f'the text is empty: research steer {given} "Look at …"')
     async with open_context() as context:
         handle = await _handle(context, given)
         answer = await handle.steer(text)

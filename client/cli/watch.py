@@ -17,7 +17,7 @@ from client.cli.command_context import open_context
 from client.cli.command_errors import CommandError, ExitCode, exit_code
 from client.cli.report_files import remembered_folder, write_all
 from client.handle import ResearchHandle
-from client.run_results import reasons_of
+from client.run_results import shortcomings_of
 from client.view.console import Ask, PlainSink, QuietSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, render_ending
 from contracts.outcome import ResearchResult
@@ -106,7 +106,7 @@ def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
         output.document(result.model_dump(mode="json"))
     else:
         output.say(render_ending(result))
-        for line in reasons_of(result):
+        for line in shortcomings_of(result):
             output.say(Text(f"  {line}", style="yellow"))
     return exit_code(result.outcome, result.stop_reason)
 

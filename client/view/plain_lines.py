@@ -10,6 +10,7 @@ from client.view.decision_wording import decision_words, text_of
 from client.view.live_view import LiveView, elapsed_at, waits_at
 from client.view.rendering import duration, plural, printable, waits_words
 from contracts.progress import Event
+from contracts.vocabulary import NATURAL_STOPS, Outcome
 
 SILENT_SECONDS: Final = 10.0
 """After so long without news a line says where the run stands."""
@@ -113,6 +114,14 @@ def _status(event: Event) -> str:
     return "" if "found" in event.data else event.text
 
 
+def _finished(event: Event) -> str:
+    """A partial run that did all its work lacks something: that no gap is open would say the contrary."""
+    outcome, _, reason = event.text.partition(": ")
+    if outcome == Outcome.PARTIAL and reason in NATURAL_STOPS:
+        return "partial: the report says what it lacks"
+    return event.text.replace("_", " ")
+
+
 def _silent(event: Event) -> str:
     del event
     return ""
@@ -131,5 +140,5 @@ WORDINGS: Final[dict[str, Callable[[Event], str]]] = {
     "task.finished": _task_finished,
     "finding.added": _finding,
     "status": _status,
-    "run.finished": lambda event: event.text.replace("_", " "),
+    "run.finished": _finished,
 }

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from client.run_results import lacks_something
 from client.view.live_view import LiveView, PhaseLine, TaskLine, elapsed_at, seconds_left, task_progress, waits_at
 from client.view.one_line import OneLine
 from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
@@ -139,7 +140,7 @@ def render_ending(result: ResearchResult) -> Text:
     if result.outcome is Outcome.EMPTY:
         documents = counts.documents_searched
         parts.append("nothing answers" if documents is None else f"nothing answers in {plural(documents, 'document')}")
-    if result.outcome is not Outcome.COMPLETED:
+    if result.outcome is not Outcome.COMPLETED and not lacks_something(result):
         parts.append(result.stop_reason.value.replace("_", " "))
     return Text(" · ".join(parts), style=OUTCOME_STYLES.get(result.outcome, "bold red"))
 

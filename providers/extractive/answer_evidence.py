@@ -47,6 +47,10 @@ BESIDE: Final = 5
 OPENING: Final = 400
 """Characters in which a definition says what it is of."""
 FEW_WORDS: Final = 2
+ROLE: Final = 0.55
+"""Of a maker without a name."""
+WEAK_REASON: Final = 0.7
+"""Of a word that also tells what follows, or what is allowed: `thus`, `allows`."""
 NEAR: Final = 9
 """Tokens within which two things are said of each other."""
 
@@ -63,6 +67,8 @@ class Piece:
     """Whether it explains a term line of its own."""
     lead: bool = False
     """Whether it opens the section that is about the subject."""
+    announces: bool = False
+    """Whether a list or a table stands right behind it."""
 
     @classmethod
     def of(cls, text: str, *, row: bool = False, label: bool = False) -> "Piece":
@@ -138,7 +144,11 @@ def _person(look: _Look) -> AnswerEvidence:
     names = [
         look.piece.token_at(match.start())
         for match in PERSON_NAME.finditer(look.piece.text)
-        if all(look.is_name(word) and word.casefold() not in own for word in WORD.findall(match[0]) if len(word) > 1)
+        if all(
+            look.is_name(word) and word.casefold() not in own and not (word.isupper() and len(word) > FEW_WORDS)
+            for word in WORD.findall(match[0])
+            if len(word) > 1
+        )
     ]
     near = _near(names, makers, 14)
     if near:
@@ -151,7 +161,7 @@ def _person(look: _Look) -> AnswerEvidence:
         for p in makers
         if len(look.piece.tokens[p]) > 3 and stem(look.piece.tokens[p], look.asked.language) not in asked
     ]
-    return AnswerEvidence(0.55, tuple(roles)) if roles else NONE
+    return AnswerEvidence(ROLE, tuple(roles)) if roles else NONE
 
 
 def _asked_stems(look: _Look) -> set[str]:
@@ -319,13 +329,17 @@ def _value(look: _Look) -> AnswerEvidence:
     told = look.known.tells["default"].places(look.piece.tokens)
     if not told:
         return NONE
-    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look)})
+    asked = {stem(token, look.asked.language) for word in look.asked.content for token in fold(word)}
+    said = {place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in asked}
+    values = sorted({*look.piece.places_of(SYMBOL_VALUE), *_figures(look)} - said)
     near = [place for place in values if any(0 <= place - at <= 6 or 0 < at - place <= 5 for at in told)]
     near += _near(look.piece.places_of(_SETTING_WORD), told, 3)
     return AnswerEvidence(1.0 if near else 0.6, tuple(told))
 
 
 def _steps(look: _Look) -> AnswerEvidence:
+    if _is_done_already(look):
+        return AnswerEvidence(0.4)
     told = look.known.tells["steps"].places(look.piece.tokens)
     marked = look.piece.places_of(_COMMAND)
     if (told and marked) or _OPTION.match(look.piece.text):
@@ -335,11 +349,26 @@ def _steps(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.4, tuple(marked)) if marked else NONE
 
 
+def _is_done_already(look: _Look) -> bool:
+    """Whether the doing stands in a condition at the head, as something that is done anyway: `When you start it, …`."""
+    tokens, comma = look.piece.tokens, look.piece.text.find(",")
+    if comma < 0 or not look.known.tells["condition"].at(tokens, 0) or not look.asked.content:
+        return False
+    last = look.piece.token_at(comma) + 1
+    doing = stem(fold(look.asked.content[0])[0], look.asked.language)
+    places = [place for place, token in enumerate(tokens) if stem(token, look.asked.language) == doing]
+    return bool(places) and max(places) < last and not look.known.tells["wish"].found(tokens[:last])
+
+
 def _reason(look: _Look) -> AnswerEvidence:
     told = look.known.tells["reason"].places(look.piece.tokens)
+    if not told:
+        return AnswerEvidence(0.25)
     denied = look.known.tells["negation"]
-    strength = 1.0 if not denied.found(fold(look.asked.text)) or denied.found(look.piece.tokens) else 0.6
-    return AnswerEvidence(strength, tuple(told)) if told else AnswerEvidence(0.25)
+    strength = 1.0 if any(look.known.tells["cause"].at(look.piece.tokens, place) for place in told) else WEAK_REASON
+    if denied.found(fold(look.asked.text)) and not denied.found(look.piece.tokens):
+        strength = min(strength, 0.6)
+    return AnswerEvidence(strength, tuple(told))
 
 
 def _definition(look: _Look) -> AnswerEvidence:
@@ -393,7 +422,10 @@ def _is_given_the_name(look: _Look, wanted: Sequence[str]) -> bool:
     for place in look.known.tells["called"].places(tokens):
         behind = place + look.known.tells["called"].at(tokens, place)
         following = [stem(token, look.asked.language) for token in tokens[behind : behind + len(wanted) + 1]]
-        if following[: len(wanted)] == list(wanted) or following[1:] == list(wanted):
+        small = tokens[behind : behind + 1]
+        if following[: len(wanted)] == list(wanted) or (
+            following[1:] == list(wanted) and small and small[0] in look.known.tells["definition_head"].first_words()
+        ):
             return True
     return False
 
@@ -404,10 +436,17 @@ def _purpose(look: _Look) -> AnswerEvidence:
 
 def _items(look: _Look) -> AnswerEvidence:
     told = look.known.tells["items"].places(look.piece.tokens)
-    if look.piece.text.rstrip().endswith(":"):
-        return AnswerEvidence(1.0, tuple(told))
-    row = look.piece.places_of(_ENUMERATION)
     kinds = [place for place, token in enumerate(look.piece.tokens) if stem(token, look.asked.language) in _kind(look)]
+    if look.piece.announces:
+        following = [place for place in told if look.piece.tokens[place] in look.known.tells["following"].first_words()]
+        behind = any(0 < place - at <= BESIDE for at in following for place in kinds)
+        return AnswerEvidence(1.0 if behind or not following else 0.5, tuple(told))
+    small = look.known.stop
+    row = [
+        look.piece.token_at(match.start())
+        for match in _ENUMERATION.finditer(look.piece.text)
+        if not any(fold(member)[:1] and fold(member)[0] in small for member in match[0].split(",")[:-1])
+    ]
     if near := _near(row, kinds, 2 * NEAR):
         return AnswerEvidence(0.95, tuple(near))
     if row and told:
@@ -469,7 +508,7 @@ _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
 _OPTION: Final = re.compile(r"-{1,2}\w")
-_GLOSS: Final = re.compile(r"^\S[^\n.;:]{0,60}\s[—–-]\s")
+_GLOSS: Final = re.compile(r"^\w[^\n.;:]{0,60}\s[—–-]\s")
 _ENUMERATION: Final = re.compile(
     r"(?<!\S)(?:[^\s,;:]++(?:\s[^\s,;:]++){0,2},\s){1,6}[^\s,;:]++(?:\s[^\s,;:]++){0,2}?,?\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s"
 )

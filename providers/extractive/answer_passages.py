@@ -25,6 +25,9 @@ SPACIOUS: Final = frozenset(
 )
 """Forms where the sentences after the first one belong to the answer."""
 LISTING: Final = frozenset({TextBlockKind.ITEM, TextBlockKind.CODE})
+TABLE: Final = frozenset({TextBlockKind.HEAD, TextBlockKind.ROW})
+LONGEST_REPLY: Final = 600
+"""Characters from which on the answer under a heading that asks gets no further paragraph."""
 
 
 def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None:
@@ -32,6 +35,8 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
     document, seed = answer.reading.document, answer.index
     block = document.block_of(seed)
     sentence = document.sentences[seed]
+    if answer.reply:
+        return _reply_span(document, seed)
     if block.kind in (TextBlockKind.ROW, TextBlockKind.LABEL):
         return sentence.start, sentence.end
     first = _first_of_block(document, seed)
@@ -64,6 +69,21 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
     return span_of(document, *grown) if grown is not None else None
 
 
+def _reply_span(document: Structure, index: int) -> tuple[int, int]:
+    """The paragraphs, lists and commands under a heading that asks, as many as fit, and the first one always."""
+    own = document.sentences[index].block
+    start, end = document.sentences[index].start, document.blocks[own].end
+    for block in document.blocks[own + 1 :]:
+        if (
+            block.section != document.blocks[own].section
+            or block.end - start > LONGEST_ANSWER
+            or (end - start > LONGEST_REPLY and block.kind not in LISTING)
+        ):
+            break
+        end = block.end
+    return start, start + len(document.text[start:end].rstrip())
+
+
 def _first_of_block(document: Structure, index: int) -> int:
     while index > 0 and document.sentences[index - 1].block == document.sentences[index].block:
         index -= 1
@@ -89,8 +109,9 @@ def _list_span(document: Structure, index: int) -> tuple[int, int] | None:
     own = document.sentences[index].block
     section = document.blocks[own].section
     last = None
+    kinds = TABLE if document.blocks[own + 1 : own + 2] and document.blocks[own + 1].kind in TABLE else LISTING
     for block in document.blocks[own + 1 :]:
-        if block.kind not in LISTING or block.section != section or block.end - start > LONGEST_ANSWER:
+        if block.kind not in kinds or block.section != section or block.end - start > LONGEST_ANSWER:
             break
         last = block.end
         if block.kind is TextBlockKind.CODE and document.blocks[own + 1] is block:

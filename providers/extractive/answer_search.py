@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Final
 
 from providers.extractive.answer_evidence import AnswerEvidence, Piece, evidence
-from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm
+from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm, questions_of, read_asked
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST
 from providers.extractive.question_terms import PARTS, Frequencies, key_words, text_pairs, word_keys
-from providers.extractive.sentence_context import SentenceContext, commands_follow
-from providers.extractive.sentence_places import HISTORY
+from providers.extractive.sentence_context import SentenceContext, commands_follow, list_follows
+from providers.extractive.sentence_places import HISTORY, NUMBERING
 from providers.extractive.sources_read import Reading
-from providers.extractive.text_structure import TextBlockKind, is_foreign
+from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign
 from providers.extractive.wanted_words import Wanted, is_one_word, numbered_names, wanted_words
-from providers.language_words import language_words
+from providers.language_words import fold, language_words
 from providers.text import stem
 
 LABEL_CREDIT: Final = 0.95
@@ -33,8 +33,11 @@ HEAVY: Final = 0.25
 LEAST_COVERAGE: Final = 0.72
 LEAST_EVIDENCE: Final = 0.55
 LEAST_STRENGTH: Final = 0.72
-LEAST_STRENGTHS: Final = {AnswerForm.STEPS: 0.84, AnswerForm.YES_NO: 0.8}
+LEAST_STRENGTHS: Final = {AnswerForm.STEPS: 0.84, AnswerForm.YES_NO: 0.8, AnswerForm.CHOICE: 0.76, AnswerForm.PERSON: 0.76, AnswerForm.DIFFERENCE: 0.8, AnswerForm.REASON: 0.8}
 """More where nearly every sentence has the form."""
+CERTAIN: Final = 0.8
+"""Evidence from which on no more than the least strength is asked for."""
+NEARLY_ALL: Final = frozenset({AnswerForm.STEPS, AnswerForm.YES_NO})
 REPLY_STRENGTH: Final = 1.2
 SAME_QUESTION: Final = 0.8
 """Share of the weight, and of the words, that a question of a document must have in common with the one asked."""
@@ -78,6 +81,8 @@ class FoundAnswer:
     evidence: AnswerEvidence
     leans_on: int
     """First sentence that it cannot be understood without."""
+    reply: bool = False
+    """Whether it opens the section under a heading that is the very question asked."""
 
 
 @dataclass
@@ -112,6 +117,12 @@ class AnswerSearch:
     def _replies(self, reading: Reading) -> Iterable[FoundAnswer]:
         """The first sentences after a question of the document that is the very question asked."""
         document = reading.document
+        headed = [(index, title) for index, title in _first_sentences(document) if "?" in title]
+        for index, title in headed if len(headed) > 1 else ():
+            if any(self._same_question(one, document.language) for one in questions_of(title)):
+                made = FoundAnswer(reading, index, REPLY_STRENGTH, 1.0, AnswerEvidence(1.0), index, reply=True)
+                self._seen[(reading.source.id, index)] = made
+                yield made
         for index in range(len(document.sentences) - 1):
             sentence = document.sentences[index]
             if document.text[sentence.end - 1] != "?" or document.text[document.sentences[index + 1].end - 1] == "?":
@@ -180,12 +191,14 @@ class AnswerSearch:
         keys = {key for word in key_words(text, language) for key in word_keys(word, language)[:1]}
         if not keys or not self.wanted:
             return False
-        asked = {one.key for one in self.wanted}
+        form = read_asked(text, language).form
+        if form is not self.asked.form and (form in POINTED or self.asked.form in POINTED):
+            return False
         total = sum(one.weight for one in self.wanted)
         held = sum(one.weight * (1.0 if one.wide else one.credit(frozenset(keys))) for one in self.wanted) / total
-        return held >= SAME_QUESTION and len(keys & asked) >= SAME_QUESTION * len(
-            keys - {one.key for one in self.wanted if one.wide}
-        )
+        own = keys - {one.key for one in self.wanted if one.wide}
+        shared = sum(any(one.credit(frozenset({key})) for one in self.wanted) for key in own)
+        return held >= SAME_QUESTION and shared >= SAME_QUESTION * len(own)
 
     def of_sentence(self, reading: Reading, index: int) -> FoundAnswer | None:
         """The answer that a sentence gives, or None."""
@@ -217,13 +230,18 @@ class AnswerSearch:
         text = document.of(document.sentences[index])
         if block.kind is TextBlockKind.CODE or len(text) > LONGEST or is_foreign(text) or NO_PROSE.search(text):
             return None
+        if self.asked.signs and not _holds_signs(document, index, self.asked.signs):
+            return None
         around = SentenceContext(reading, index, passage=self.asked.form in SPACIOUS)
         held_by = [self._credit(one, around) for one in self.wanted]
         total = sum(one.weight for one in self.wanted)
         covered = sum(one.weight * credit for one, credit in zip(self.wanted, held_by, strict=True)) / total
         if covered < LOOKED_AT:
             return None
-        piece = Piece.of(text, row=block.kind is TextBlockKind.ROW, label=around.labelled)
+        said = f"{around.label_text} {text}" if around.labelled and self._has_default(around) else text
+        piece = Piece.of(said, row=block.kind is TextBlockKind.ROW, label=around.labelled)
+        if self.asked.form is AnswerForm.ITEMS:
+            piece = replace(piece, announces=list_follows(document, index))
         held_by = [
             min(credit, self._surface(one, piece, around)) for one, credit in zip(self.wanted, held_by, strict=True)
         ]
@@ -250,9 +268,14 @@ class AnswerSearch:
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
-        if strength < least:
+        if strength < (least if held.strength < CERTAIN or self.asked.form in NEARLY_ALL else LEAST_STRENGTH):
             return None
         return FoundAnswer(reading, index, strength, covered, held, around.first)
+
+    def _has_default(self, around: SentenceContext) -> bool:
+        """Whether the term line says the default itself: `keepalive (default: 5 s)`."""
+        told = language_words(self.asked.language).tells["default"]
+        return self.asked.form in POINTED and told.found(fold(around.label_text))
 
     def _evidence(self, piece: Piece, around: SentenceContext) -> AnswerEvidence:
         """The form as the sentence holds it, weaker where it stands far from what it is to be said of."""
@@ -278,6 +301,8 @@ class AnswerSearch:
             ENTRY_CREDIT * one.credit(around.entry),
         )
         free = one.wide and self._narrower and (not one.named or around.reading.document.mentions(one.word))
+        if free and not self._several:
+            free = one.named
         return max(best, WIDE_CREDIT) if free else best
 
     @cached_property
@@ -292,6 +317,11 @@ class AnswerSearch:
     def _narrower(self) -> bool:
         """Whether there is a word besides those that the whole collection is about."""
         return not all(one.wide or one.group for one in self.wanted)
+
+    @cached_property
+    def _several(self) -> bool:
+        """Whether there are two or more such words; one alone says too little without what it is said of."""
+        return sum(not (one.wide or one.group) for one in self.wanted) > 1
 
     def _surface(self, one: Wanted, piece: Piece, around: SentenceContext) -> float:
         """At most what a word counts that is no form of the one asked for but shares its stem."""
@@ -354,3 +384,20 @@ class AnswerSearch:
         if self.asked.form is not AnswerForm.TIME:
             found -= 0.12 if any(HISTORY.search(title) for title in (*around.path, reading.source.title)) else 0.0
         return found
+
+
+def _first_sentences(document: Structure) -> Iterable[tuple[int, str]]:
+    """The first sentence under each heading, and the heading without its number."""
+    section = None
+    for index in range(len(document.sentences)):
+        block = document.block_of(index)
+        if block.section != section and block.path:
+            yield index, NUMBERING.sub("", block.path[-1])
+        section = block.section
+
+
+def _holds_signs(document: Structure, index: int, signs: Iterable[str]) -> bool:
+    """Whether the paragraph of a sentence, or its term line, has all these signs: `$@`, `&&`."""
+    block = document.block_of(index)
+    text = document.text[block.start if block.label is None else block.label : block.end]
+    return all(sign in text for sign in signs)

@@ -1,5 +1,6 @@
 """The form of answer that a question asks for, and the words that an answer must be about."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,6 +71,7 @@ PARTICLES: Final = frozenset(("up", "off", "out", "down"))
 """What makes another verb of a verb: who backs up makes a backup."""
 INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
 """What stands behind a verb in a question of French."""
+SIGNS: Final = re.compile(r"(?<!\S)[`'\"“‘]?([$&|<>@#*!^~%=+:\\{}\[\]?-]*[$&|<>@#*^~=%\\]+[$&|<>@#*!^~%=+:{}\[\]-]+)[`'\"”’]?(?=[\s?.,;]|$)")
 LONGEST_HEAD: Final = 3
 """Words before the opening of a question: `In SQLite, how many …`."""
 
@@ -90,6 +92,8 @@ class AskedForm:
     """What is counted or chosen, by the words of meaning that stand first: `autovacuum processes`."""
     sides: tuple[str, str] | None = None
     """The words that tell the two sides of a difference apart, as written."""
+    signs: tuple[str, ...] = ()
+    """What is asked about and has no letter: `$@`, `&&`."""
 
 
 def read_asked(text: str, language: str) -> AskedForm:
@@ -108,7 +112,8 @@ def read_asked(text: str, language: str) -> AskedForm:
         else ()
     )
     sides = _sides(written, tokens, content, known) if form is AnswerForm.DIFFERENCE else None
-    return AskedForm(text, language, form, tuple(content), tuple(named_terms(text, known.code)), bounds, counted, sides)
+    names, signs = tuple(named_terms(text, known.code)), tuple(SIGNS.findall(text))
+    return AskedForm(text, language, form, tuple(content), names, bounds, counted, sides, signs)
 
 
 def first_question(text: str) -> str:

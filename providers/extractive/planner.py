@@ -50,7 +50,7 @@ def plan(task: PlanInput) -> PlanDraft:
     """Make the plan; done again, it asks other words first."""
     question = read_question(task.query, task.language)
     several = split_questions(task.query, task.language)
-    wanted = [part for part in _guidance(task) if len(part.query) >= SHORTEST_QUERY]
+    wanted = _guidance(task)
     again = bool(task.issues or task.previous)
     asked = {normalized_text(text) for text in task.previous}
     aspects = language_words(task.language).aspects
@@ -150,21 +150,26 @@ def _about(entity: str, question: Question, language: str) -> SubQueryDraft:
 def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     """Extra searches from what a person, a hook or a model asked for, and from the operator's own prompt."""
     texts: list[str] = []
+    asked_for: set[str] = set()
     for said in task.guidance:
         # What was read says itself what is to be searched for; nothing of an exclusion is.
         texts += said.look_at if said.answer else [said.text] * (said.origin != "rules")
+        asked_for.update(said.look_at)
     if task.system_prompt and not any(said.origin == "request" for said in task.guidance):
         texts.append(task.system_prompt)
     subject = " ".join(named_terms(task.query, task.language)[:3])
+    aspects = language_words(task.language).aspects
     found = []
     for text in texts:
         first = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]
         terms = key_words(first)[:10]
         if terms:
-            query = " ".join(dict.fromkeys([*subject.split(), *terms]))
-            found.append(
-                SubQueryDraft(query=query[:LONGEST_QUERY], rationale=FACETS["guidance"].rationale, facet="guidance")
-            )
+            query = " ".join(dict.fromkeys([*subject.split(), *terms]))[:LONGEST_QUERY]
+            if text in asked_for:
+                query = _long_enough(query, aspects)  # however short: somebody asked for it
+            elif len(query) < SHORTEST_QUERY:
+                continue
+            found.append(SubQueryDraft(query=query, rationale=FACETS["guidance"].rationale, facet="guidance"))
     return found
 
 

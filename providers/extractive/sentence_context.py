@@ -2,12 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from providers.extractive.question_terms import text_keys, text_pairs
 from providers.extractive.sentence_places import NUMBERING
 from providers.extractive.sources_read import Reading
 from providers.extractive.text_structure import LABEL_LENGTH, Structure, TextBlock, TextBlockKind
 from providers.extractive.wanted_words import Wanted
+from providers.language_words import fold, language_words
+
+PROPERTY_CELLS: Final = 2
+SHORT_NAME: Final = 20
+"""Characters before the colon of a property."""
+MOST_AFTER: Final = 4
+"""Sentences that tell what a default is of."""
 
 
 @dataclass
@@ -37,6 +45,10 @@ class SentenceContext:
             self.beside = document.traits(self.index - 1).keys
         if self.label_text and self.block.kind is not TextBlockKind.ROW:
             self.entry = frozenset[str]().union(*(document.traits(one).keys for one in _before(document, self.index)))
+        if self.block.kind is TextBlockKind.ROW:
+            self.entry = _beside_row(document, self.index)
+        elif _says_default(document, self.index):
+            self.entry = frozenset[str]().union(*(document.traits(one).keys for one in _after(document, self.index)))
         if self.passage:
             self.beside = document.block_keys(document.sentences[self.index].block)
 
@@ -76,7 +88,7 @@ class SentenceContext:
         """Whether the term line says little more than what is asked for."""
         asked = {one.key for one in wanted}.union(*(one.parts for one in wanted))
         own = self.reading.document.keys_of(self.label_text.partition(" (")[0])
-        return len(own - asked) <= 1 and not any("_" in word for word in self.label_text.split())
+        return len(own - asked) <= 1 and not any(sign in self.label_text.partition(" (")[0] for sign in "_(")
 
 
 def _label_of(document: Structure, block: TextBlock) -> str:
@@ -92,6 +104,64 @@ def commands_follow(document: Structure, index: int) -> bool:
         and following[0].kind is TextBlockKind.CODE
         and following[0].section == document.blocks[own].section
     )
+
+
+def list_follows(document: Structure, index: int) -> bool:
+    """Whether a sentence ends with a colon, its paragraph too, and a list or a table stands right behind it."""
+    own = document.sentences[index].block
+    following = document.blocks[own + 1 : own + 2]
+    last = index + 1 == len(document.sentences) or document.sentences[index + 1].block != own
+    return (
+        last
+        and document.of(document.sentences[index]).rstrip().endswith(":")
+        and bool(following)
+        and following[0].kind in (TextBlockKind.ITEM, TextBlockKind.HEAD, TextBlockKind.ROW)
+        and following[0].section == document.blocks[own].section
+    )
+
+
+def _beside_row(document: Structure, index: int) -> frozenset[str]:
+    """What a row of a table leaves to its header; of one property among others (`Default: | 5`), to the other ones."""
+    block = document.block_of(index)
+    if block.header is not None:
+        return document.keys_of(document.text[block.header :].split("\n", 1)[0])
+    if not _is_property(document, index):
+        return frozenset()
+    first = last = index
+    while first and _is_property(document, first - 1) and document.block_of(first - 1).section == block.section:
+        first -= 1
+    while last + 1 < len(document.sentences) and _is_property(document, last + 1) and (
+        document.block_of(last + 1).section == block.section
+    ):
+        last += 1
+    return frozenset[str]().union(*(document.traits(one).keys for one in range(first, last + 1)))
+
+
+def _is_property(document: Structure, index: int) -> bool:
+    """Whether a row has a name with a colon, and what is said of it."""
+    if document.block_of(index).kind is not TextBlockKind.ROW:
+        return False
+    cells = [cell.strip() for cell in document.of(document.sentences[index]).strip("| ").split("|")]
+    return len(cells) == PROPERTY_CELLS and cells[0].endswith(":")
+
+
+def _says_default(document: Structure, index: int) -> bool:
+    """Whether a paragraph of its own gives a default and nothing else: `Default: 90 days`."""
+    start = document.sentences[index].start
+    name, colon, _ = document.text[start : start + SHORT_NAME].partition(":")
+    if not colon or not _opens_block(document, index):
+        return False
+    return language_words(document.language).tells["default"].found(fold(name))
+
+
+def _after(document: Structure, index: int) -> range:
+    """The next sentences of the same section."""
+    section, last = document.block_of(index).section, index
+    while last + 1 < len(document.sentences) and last - index < MOST_AFTER and (
+        document.block_of(last + 1).section == section
+    ):
+        last += 1
+    return range(index + 1, last + 1)
 
 
 def _before(document: Structure, index: int) -> range:

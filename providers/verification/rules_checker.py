@@ -6,7 +6,8 @@ decide between *supported* and *not enough information*: a paraphrase in other w
 verified either.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +16,7 @@ from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
 from providers.verification.derivations import PER_CENT, Derivation, derive
 from providers.verification.quantities import PER, Comparison, Quantity, compare
-from providers.verification.statement import Statement, negative_form
+from providers.verification.statement import NOT_ONLY, Statement, negative_form
 from providers.verification.units import MONTHS, UNITS
 from providers.verification.wording import (
     EXCLUSIVE,
@@ -25,6 +26,7 @@ from providers.verification.wording import (
     OPPOSITES_OF,
     OPTIONS,
     PARTLY,
+    RANKS,
     RARELY,
     UNIVERSAL,
 )
@@ -41,13 +43,21 @@ KEPT: Final = 0.5
 """The share of a paraphrase's words and figures that one sentence must have, in any order."""
 DECISIVE: Final = 0.7
 """From this share on a negation, an opposite or an exchange is a contradiction; below, it may be other words."""
+LITTLE_CHANGED: Final = 0.66
+"""From this share on the same words are meant: another name, rank or quantifier among them is no paraphrase."""
 COPY: Final = 0.75
 """From this share on it is a copy with few changes."""
+DENIED_BY_PREFIX: Final = re.compile(r"(?:un|im|in|ir|dis)\w+[ai]ble|un(?:usual|common|likely|known)", re.IGNORECASE)
+COPY_OF_ORDER: Final = 0.5
+"""From this share on the places of words tell what stands for what."""
+LOOSE: Final = frozenset("to from into over under".split())
+"""Words of direction that stand in many other senses: an exchange around them must be one of names."""
 CANDIDATES: Final = 3
 """Sentences that a claim is laid over."""
 TOO_DIFFERENT: Final = (
     "Nothing in the cited passages contradicts it, yet their words are too different for rules to judge."
 )
+DENIES: Final = "The claim denies"
 AGREES: Final = "Numbers, names and wording agree with the cited passages."
 _MAYBE: Final = "The wording is too different to be sure: "
 NAME_WEIGHT: Final = 3.0
@@ -104,6 +114,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     share = _coverage(said, evidence.whole, evidence.about)
     if share < RELATED_ENOUGH:
         return _unrelated(said, evidence, share)
+    if (turned := next(_not_only(said, evidence), None)) is not None:
+        return turned
     if closest.same:
         return ClaimJudgement(Verdict.SUPPORTED, AGREES)
     found = _first(rule(said, evidence) for rule in (_opposites, _negations, _directions, _attributions))
@@ -127,6 +139,51 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
         return None
     found = _numbers(said, evidence, _closest_difference(said, evidence))
     return next((problem for problem in found if problem.verdict is Verdict.CONTRADICTED), None)
+
+
+def find_objection(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> str:
+    """What speaks against a claim that somebody else calls supported, without showing that it is wrong; else empty.
+
+    Stricter than `check`: what would be too weak for a verdict of the rules' own is enough to withhold one.
+    """
+    said, evidence = Statement(claim, language), CitedText.of(passages, about, language)
+    closest = _closest_difference(said, evidence)
+    if closest.same or len(said.quantities) > LONGEST:
+        return ""
+    there = evidence.whole.quantities
+    for quantity in said.quantities:
+        if quantity.unit and quantity.unit not in (PER, PER_CENT) and not _is_given(quantity, there):
+            return f"“{quantity.raw}” stands in no cited passage."
+    if any(found.reason.startswith(DENIES) for found in _negations(said, evidence)):
+        return _denial(by_claim=True).reason
+    if closest.share < LITTLE_CHANGED:
+        return ""
+    found = _first(rule(said, evidence) for rule in (_opposites, _directions, _attributions, _strength))
+    found = found or next(_exchanges(closest, evidence), None)
+    return found.reason if found else next(_differences_of_copy(closest), "")
+
+
+def _is_given(quantity: Quantity, there: Sequence[Quantity]) -> bool:
+    same = (Comparison.EXACT, Comparison.APPROXIMATE)
+    return any(compare(quantity, other) in same for other in there) or _derived(quantity, there)
+
+
+def _differences_of_copy(found: Difference) -> Iterator[str]:
+    """What keeps a claim in the words and the order of its source from saying the same."""
+    for theirs, ours in found.replaced:
+        for sort in (Sort.NAME, Sort.SIGN):
+            old, new = ([part for part in parts if part.sort is sort] for parts in (theirs, ours))
+            if old and new and not {part.key for part in old} & {part.key for part in new}:
+                yield f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
+        ranks = [[part for part in parts if part.text.casefold() in RANKS] for parts in (theirs, ours)]
+        if all(ranks):
+            yield f"The claim says “{ranks[1][0].text}” where its source says “{ranks[0][0].text}”."
+    if any(part.sort is Sort.NAME for part in found.moved) and not found.turned:
+        yield "The names stand in another order in the source."
+    for part in found.added:
+        if part.sort is Sort.SIGN:
+            yield f"“{part.text}” stands in no cited passage."
+    yield from _left_out(found)
 
 
 def derivations_of(claim: str, passages: Sequence[str], language: str = "en") -> list[Derivation]:
@@ -191,6 +248,8 @@ def _exchanges(found: Difference, evidence: CitedText) -> Iterator[ClaimJudgemen
             old = [part for part in theirs if part.sort is sort]
             new = [part for part in ours if part.sort is sort]
             if old and new and not {part.key for part in old} & {part.key for part in new}:
+                if new[0].text.isdecimal() and new[0].text == old[0].text.split()[0]:
+                    continue  # the unit is said elsewhere, or a number would have been missed before
                 elsewhere = any(part is moved for part in new for moved in found.moved)
                 if elsewhere and found.share < COPY:
                     continue
@@ -198,15 +257,16 @@ def _exchanges(found: Difference, evidence: CitedText) -> Iterator[ClaimJudgemen
                     continue
                 reason = f"The claim says “{new[0].text}” where its source says “{old[0].text}”."
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason)
-        if found.share >= COPY and _denies(theirs) != _denies(ours):
-            yield _denial(_denies(ours))
+        denied = found.share >= COPY and found.denied and _denies(theirs) != _denies(ours)
+        if denied and not (_denies_denial(theirs) or _denies_denial(ours)):
+            yield _denial(by_claim=_denies(ours))
         signs = {part.key: part.text for part in theirs if part.sort is Sort.SIGN}
         said = {part.key: part.text for part in ours if part.sort is Sort.SIGN}
         if {"(may)", "(must)"} == {*signs, *said} and signs.keys() != said.keys():
             reason = f"The claim says “{min(said.values())}” where its source says “{min(signs.values())}”."
             yield ClaimJudgement(Verdict.PARTIAL, reason)
     if found.share >= COPY and found.denied and (_denies(found.added) or any(map(_denies, found.left_out))):
-        yield _denial(_denies(found.added))
+        yield _denial(by_claim=_denies(found.added))
     names = [part for part in found.moved if part.sort is Sort.NAME]
     if len(names) >= 2 and not found.turned and not found.opposites:
         yield ClaimJudgement(Verdict.CONTRADICTED, "The claim exchanges the parts of what its source says.")
@@ -216,7 +276,12 @@ def _denies(parts: Sequence[Part]) -> bool:
     return any(part.key == "(not)" for part in parts)
 
 
-def _denial(by_claim: bool) -> ClaimJudgement:
+def _denies_denial(parts: Sequence[Part]) -> bool:
+    """`not impenetrable`: what replaces it may well affirm."""
+    return _denies(parts) and any(DENIED_BY_PREFIX.fullmatch(part.text) for part in parts)
+
+
+def _denial(*, by_claim: bool) -> ClaimJudgement:
     reason = "The claim denies what its source affirms." if by_claim else "Its source denies what the claim affirms."
     return ClaimJudgement(Verdict.CONTRADICTED, reason)
 
@@ -244,6 +309,10 @@ def _doubts(found: Difference, evidence: CitedText) -> Iterator[str]:
     for part in found.added:
         if part.sort is Sort.SIGN or not _known(part, evidence):
             yield f"“{part.text}” stands in no cited passage."
+    yield from _left_out(found)
+
+
+def _left_out(found: Difference) -> Iterator[str]:
     for stretch in found.left_out:
         for part in stretch:
             if part.sort is Sort.QUANTITY or part.key in ("(not)", "(may)"):
@@ -324,7 +393,7 @@ def _numbers(claim: Statement, evidence: CitedText, closest: Difference) -> Iter
             continue
         matches = [(compare(quantity, other), other) for other in there]
         kinds = {match for match, _ in matches}
-        if Comparison.EXACT in kinds or Comparison.APPROXIMATE in kinds:
+        if Comparison.EXACT in kinds or Comparison.APPROXIMATE in kinds or _unit_said_before(quantity, claim, there):
             continue
         if Comparison.OPPOSED in kinds:
             verdict = Verdict.CONTRADICTED if closest.share >= NEAR else Verdict.NOT_ENOUGH_INFORMATION
@@ -341,6 +410,14 @@ def _numbers(claim: Statement, evidence: CitedText, closest: Difference) -> Iter
             yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
             yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” stands in no cited passage.")
+
+
+def _unit_said_before(quantity: Quantity, claim: Statement, there: Sequence[Quantity]) -> bool:
+    """`of the 95 bytes 87 are …`: the unit of another number of the claim, which the passages have with this one."""
+    if quantity.unit or not quantity.raw.isdecimal():
+        return False
+    units = {other.unit for other in claim.quantities if other.unit}
+    return any(other.unit in units and other.raw.split()[0] == quantity.raw for other in there)
 
 
 def _small_count(quantity: Quantity) -> bool:
@@ -399,10 +476,22 @@ def _opposites(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement
             opposite = OPPOSITES_OF.get(word.low, frozenset()) & sentence.low_words
             if not opposite or word.low in sentence.low_words or opposite & claim.low_words:
                 continue
-            if claim.negative != sentence.negative:
+            if claim.negative != sentence.negative or not _in_its_place(word.low, opposite, claim, sentence):
                 continue
             other = min(opposite)
             yield ClaimJudgement(Verdict.CONTRADICTED, f"The claim says “{word.low}” where its source says “{other}”.")
+
+
+def _in_its_place(word: str, opposites: Collection[str], claim: Statement, sentence: Statement) -> bool:
+    """Whether the opposite is not said of something else: replaced by other words than this one."""
+    found = difference(claim, sentence)
+    elsewhere = {
+        part.text.casefold()
+        for theirs, ours in found.replaced
+        for part in theirs
+        if word not in {other.text.casefold() for other in ours}
+    }
+    return found.share < COPY_OF_ORDER or not set(opposites) <= elsewhere
 
 
 def _negations(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
@@ -419,7 +508,7 @@ def _negations(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement
         if any(_agrees(claim, other, ours | theirs) for other in aligned[1:3]):
             continue
         denied = min(ours or theirs)
-        who = "The claim denies" if ours and not theirs else "Its source denies"
+        who = DENIES if ours and not theirs else "Its source denies"
         other = "affirms" if ours != theirs else "does not"
         whose = "its source" if ours and not theirs else "the claim"
         yield ClaimJudgement(Verdict.CONTRADICTED, f"{who} what {whose} {other} (“{denied}”).")
@@ -442,12 +531,15 @@ def _directions(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgemen
     """Exchanged parts: `A replaced B` for `B replaced A`."""
     for sentence in _aligned(claim, evidence)[:1]:
         theirs = list(sentence.directed())
+        named = {word.stem for word in claim.content if word.name or word.may_be_name}
         for pivot, before, behind in claim.directed():
             for other, left, right in theirs:
                 if pivot != other:
                     continue
                 forth, back = (set(before) - set(left)) & set(right), (set(behind) - set(right)) & set(left)
                 kept = len(set(before) & set(left)) + len(set(behind) & set(right))
+                if pivot in LOOSE and not (forth | back) & named:
+                    continue
                 if forth and back and len(forth) + len(back) > kept:
                     reason = "The claim exchanges the parts of what its source says."
                     yield ClaimJudgement(Verdict.CONTRADICTED, reason)
@@ -493,6 +585,14 @@ def _names_near(sentence: Statement, place: int) -> set[str]:
     return set()
 
 
+def _not_only(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
+    """`can not only` for `can only`, or the other way round."""
+    for sentence in _aligned(claim, evidence)[:1]:
+        ours, theirs = (NOT_ONLY.search(each.text) is not None for each in (claim, sentence))
+        if ours != theirs and claim.exclusive and sentence.exclusive:
+            yield _denial(by_claim=ours)
+
+
 # --- what makes it say more -------------------------------------------------------------------------------------------
 def _strength(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]:
     """A wider quantifier, a lost hedge, a duty made of a choice."""
@@ -505,7 +605,7 @@ def _strength(claim: Statement, evidence: CitedText) -> Iterator[ClaimJudgement]
         if ours & MOSTLY and theirs & (PARTLY | RARELY) and not theirs & (MOSTLY | UNIVERSAL):
             reason = f"The claim says “{min(ours & MOSTLY)}” where its source says less."
             yield ClaimJudgement(Verdict.PARTIAL, reason)
-        if ours & EXCLUSIVE and not theirs & EXCLUSIVE:
+        if ours & EXCLUSIVE and not sentence.exclusive:
             yield ClaimJudgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & EXCLUSIVE)}”.")
         if ours & UNIVERSAL and not theirs & (UNIVERSAL | EXCLUSIVE) and not evidence.whole.low_words & UNIVERSAL:
             yield ClaimJudgement(Verdict.PARTIAL, f"Its source does not say “{min(ours & UNIVERSAL)}”.")

@@ -11,6 +11,7 @@ from providers.verification.quantities import Quantity, find_quantities
 from providers.verification.wording import (
     BY,
     DIRECTED,
+    EXCLUSIVE,
     GRAMMATICAL,
     HEDGES,
     NEGATIONS,
@@ -25,8 +26,13 @@ from providers.verification.wording import (
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?|[,;:()—–]")
 LIMIT: Final = re.compile(
-    r"(?:no|not) (?:more|less|fewer|later|earlier|longer) than\b|not (?:only|just)\b", re.IGNORECASE
+    r"(?:no|not) (?:more|less|fewer|later|earlier|longer) than\b|not (?:only|just)\b"
+    r"|nothing (?:but|except|other than)\b",
+    re.IGNORECASE,
 )
+"""Words that look like a denial and are none: a limit, or `only` in other words."""
+ONLY: Final = re.compile(r"nothing (?:but|except|other than)\b", re.IGNORECASE)
+NOT_ONLY: Final = re.compile(r"\bnot (?:only|just|merely|solely)\b", re.IGNORECASE)
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 SCOPE: Final = 4
 """Content words that a negation reaches."""
@@ -183,6 +189,11 @@ class Statement:
     def negative(self) -> bool:
         """Whether it has a negation at all."""
         return any(word.negation for word in self.words)
+
+    @cached_property
+    def exclusive(self) -> bool:
+        """Whether it says that something is so of nothing else."""
+        return bool(self.low_words & EXCLUSIVE) or ONLY.search(self.text) is not None
 
     def directed(self) -> Iterator[tuple[str, list[str], list[str]]]:
         """Each word that relates what is before it to what is behind: (stem, before, behind); passives turned."""

@@ -73,6 +73,16 @@ OPTIONS: Final = _set(
     kunnen"""
 )
 
+RANKS: Final = _set(
+    """first second third fourth fifth sixth seventh eighth ninth tenth last
+    erste ersten erster erstes zweite zweiten zweiter zweites dritte dritten dritter drittes vierte vierten
+    fünfte fünften     premier première deuxième second seconde troisième quatrième cinquième
+    primero primera segundo segunda tercero tercera tercer cuarto cuarta quinto quinta
+    primo prima secondo seconda terzo terza quarto quarta quinto quinta primeiro primeira terceiro terceira
+    eerste tweede derde vierde vijfde"""
+)
+"""Places in an order."""
+
 OPPOSITES: Final = [
     frozenset(pair.split("/"))
     for pair in """increase/decrease increased/decreased increases/decreases rise/fall rose/fell rises/falls raise/lower
@@ -98,6 +108,7 @@ OPPOSITES: Final = [
     deeper/shallower wider/narrower same/different similar/different safe/unsafe stable/unstable legal/illegal
     temporary/permanent manual/automatic manually/automatically static/dynamic local/remote client/server
     read/write reads/writes reader/writer readers/writers acquire/release acquired/released expands/contracts
+    male/female males/females man/woman men/women parent/child parents/children
     expand/contract expanded/contracted absorbs/emits absorb/emit push/pull ascend/descend arrives/departs
     steigt/sinkt stieg/sank steigen/sinken erhöht/gesenkt erhöhen/senken größer/kleiner größte/kleinste mehr/weniger
     höher/niedriger vor/nach erste/letzte maximal/minimal immer/nie erlaubt/verboten aktiviert/deaktiviert

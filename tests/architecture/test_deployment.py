@@ -252,10 +252,13 @@ def test_the_configuration_that_is_mounted_is_accepted(path: str) -> None:
     assert str(corpus.path) in targets
 
 
-def test_the_server_shares_fairly() -> None:
-    """The server's dynamic configuration switches on what the embedded engine switches on for runs of tenants."""
+def test_the_server_shares_fairly_and_repeats_soon() -> None:
+    """The server's dynamic configuration has what the embedded engine has for runs of tenants and for killed workers."""
     path = ROOT / "deploy" / "temporal" / "dynamic-config.yaml"
-    assert yaml.safe_load(path.read_text(encoding="utf-8")) == {"matching.enableFairness": [{"value": True}]}
+    assert yaml.safe_load(path.read_text(encoding="utf-8")) == {
+        "matching.enableFairness": [{"value": True}],
+        "history.timerProcessorMaxTimeShift": [{"value": "100ms"}],
+    }
     temporal = files.services()["temporal"]
     (mount,) = temporal["volumes"]
     assert mount.split(":")[0] == f"./{relative(path)}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from activities.roles.control_statement import STATEMENTS
 from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, without_signs
 
 WORD = re.compile(r"\w+")
@@ -131,6 +132,16 @@ STUMBLING: dict[str, Callable[[str], str]] = {
 """Answers of which none says for certain that a statement is supported."""
 lying = _saying("supported")
 """Everything is supported, with words of the passages for it."""
+
+
+def believing(prompt: str) -> dict[str, Any]:
+    """Everything is supported, but for the control of the call."""
+    return {"verdicts": [item | {"verdict": _believed(asked)} for item, asked in zip(
+        _each(prompt, "supported"), statements_of(prompt), strict=True)]}  # fmt: skip
+
+
+def _believed(asked: Asked) -> str:
+    return "not_enough_information" if asked.text in STATEMENTS else "supported"
 
 
 def correcting(prompt: str) -> dict[str, Any]:

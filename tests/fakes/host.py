@@ -11,6 +11,8 @@ from contracts.agents import AgentRequest, TaskResult
 from workflows.agent_driver import AgentDriver
 from workflows.run.activity_options import CallOptions
 
+IDLE_TURNS = 50
+"""Turns of the event loop in which whoever has something to do begins it."""
 Implementation = Callable[..., Awaitable[Any]]
 
 
@@ -71,9 +73,12 @@ class InProcessHost:
             await asyncio.sleep(0)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
-        bell = asyncio.Event()
-        self._sleepers.append((self.clock + timedelta(seconds=seconds), bell))
-        await bell.wait()
+        sleeper = (self.clock + timedelta(seconds=seconds), asyncio.Event())
+        self._sleepers.append(sleeper)
+        try:
+            await sleeper[1].wait()
+        finally:
+            self._sleepers.remove(sleeper)
 
     async def advance(self, seconds: float) -> None:
         """Let time pass: who sleeps no longer than that wakes up, and everybody has a moment to react."""
@@ -87,6 +92,35 @@ class InProcessHost:
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
         if tasks:
             await asyncio.wait(tasks)
+
+
+class TimedHost(InProcessHost):
+    """Lets activities take time, and time pass by itself: as soon as nothing is being done it is the next moment."""
+
+    def __init__(self, implementations: Mapping[str, Implementation], takes: Callable[[str, Any], float]) -> None:
+        """`takes` says how many seconds an activity lasts, by its name and its argument."""
+        super().__init__(implementations)
+        self._takes = takes
+        self._at_work = 0
+
+    async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
+        await self.sleep(self._takes(activity, argument))
+        self._at_work += 1
+        try:
+            return await super()._run(activity, argument, options)
+        finally:
+            self._at_work -= 1
+
+    async def pass_time(self, run: "asyncio.Future[Any]") -> None:
+        """Until the run is over."""
+        while not run.done():
+            for _ in range(IDLE_TURNS):
+                await asyncio.sleep(0)
+            if self._at_work or not self._sleepers:
+                await asyncio.sleep(0.001)
+                continue
+            next_moment = min(due for due, _ in self._sleepers)
+            await self.advance(max(0.0, (next_moment - self.clock).total_seconds()))
 
 
 def activity_error(activity: str, cause: BaseException) -> ActivityError:

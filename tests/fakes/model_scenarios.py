@@ -154,6 +154,11 @@ def lying(request: ModelRequest) -> Reply:
     return answered(request, checking_work.lying(request.prompt))
 
 
+def believing(request: ModelRequest) -> Reply:
+    """A checker that finds everything supported but the control of its call."""
+    return answered(request, json.dumps(checking_work.believing(request.prompt)))
+
+
 def worsening(request: ModelRequest) -> Reply:
     """A corrector that makes up what nobody said."""
     return answered(request, json.dumps(checking_work.worsening(request.prompt)))
@@ -272,6 +277,7 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "embroiders": embroiders,
     "rewords": rewords,
     "lying": lying,
+    "believing": believing,
     "worsening": worsening,
     "hopeless": hopeless,
     "refusal": lambda request: message(request, [], "refusal"),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +21,17 @@ from contracts.canary import STEERED_NOTE, repeats
 from contracts.identity import digest
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
+from contracts.request import Depth
 from contracts.state import ResearchState
+from contracts.strategies import declaration
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.comparable import comparable, without_tokens
+from tests.every_strategy.joined import ENGINES as EVERY_ENGINE
+from tests.every_strategy.joined import toy_declared
 from tests.fakes.gullible_work import OBEYED
 from tests.fakes.hostile_pages import CODE_WORD, HostilePage, hostile_pages
 from tests.fakes.messages_api import MessagesApi
@@ -48,12 +52,13 @@ pytestmark = pytest.mark.integration
 UNSEEN_IN_RUNS = ("I2 comment", "I4 style sheet", "I4 in code", "I8", "I21 unseen mode", "I22 linked data", "I28")
 """Of those that nobody sees, some of each kind; each one of them is read by a test of its own elsewhere."""
 MEMO = "The heliotrope memorandum stays among the four of us until the merger is announced in public."
-UNSTEERED = {"planner", "coordinator", "investigator"}
+UNSTEERED = {"planner", "scout", "coordinator", "investigator"}
 """Roles that see no word from outside."""
 ENGINES = ("extractive", "good", "gullible", "betraying")
-STEPS = ("reflective-extractive", "reflective-good")
-"""The same two in the strategy `reflective`, one step deep."""
-SAME_REPORT = ("extractive", "good", *STEPS)
+KIND = {"model": "good", "extractive": "extractive"}
+OTHERS = {f"{name}-{KIND[engine]}": name for name, engine in EVERY_ENGINE if name != "supervisor"}
+"""The first two in every other strategy, one unit deep: behaviour → strategy."""
+SAME_REPORT = ("extractive", "good", *OTHERS)
 
 
 @dataclass
@@ -96,8 +101,9 @@ def chosen() -> list[HostilePage]:
 def request_of(pages: str, behaviour: str) -> dict[str, object]:
     """A request that holds what only its run knows."""
     by_model = "extractive" not in behaviour
+    strategy = OTHERS.get(behaviour, "supervisor")
     one_step = {"max_steps": 1, "min_steps": 1, "max_searches_per_step": 1, "max_reads_per_step": 20}
-    strategy = {"strategy": "reflective", "depth": "medium"} if behaviour in STEPS else {}
+    has_steps = bool(declaration(strategy).presets[Depth.MEDIUM].max_steps)
     limits = {"max_sub_queries": 1, "max_sources_per_query": 20, "max_iterations": 2 if behaviour == "gullible" else 1}
     return {
         "query": QUESTION,
@@ -105,11 +111,13 @@ def request_of(pages: str, behaviour: str) -> dict[str, object]:
         "engine": "model" if by_model else "extractive",
         "models": dict.fromkeys(("simple", "analytical", "complex"), behaviour) if by_model else {},
         "search": {"providers": ["searxng"], "max_results_per_query": 20},
-        "limits": limits | (one_step if behaviour in STEPS else {}),
+        "limits": limits | (one_step if has_steps else {}),
         "gates": {"policy": "advisory", "think": "rules" if behaviour in SAME_REPORT else "model"},
         "system_prompt": MEMO,
         "context": [{"question": "What is the heliotrope plan about?", "answer": MEMO}],
-    } | strategy
+        "strategy": strategy,
+        "depth": "medium",
+    }
 
 
 async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, behaviour: str) -> Ran:
@@ -146,20 +154,30 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
         yield
 
 
+@pytest.fixture(scope="module")
+def declared() -> Iterator[None]:
+    """The toy is one of the strategies."""
+    with toy_declared():
+        yield
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
+async def runs(server: Server, declared: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     """Every run once: first all behaviours over the clean pages that are compared, then all over the hostile ones."""
     home = tmp_path_factory.mktemp("hostile")
     client = await Client.connect(server.address, data_converter=pydantic_data_converter)
     found = Runs(chosen())
     clean, hostile = [case.clean for case in found.cases], [case.hostile for case in found.cases]
     async with (
-        MessagesApi(by_model={name: name for name in ENGINES[1:]} | {STEPS[1]: "good"}) as api,
+        MessagesApi(by_model={name: name for name in ENGINES[1:]} | dict.fromkeys(OTHERS, "good")) as api,
         WebWorld(clean) as world,
     ):
         with capture_logs() as logs:
             async with workers(client, home, world, api):
-                for pages, sites, behaviours in (("clean", clean, SAME_REPORT), ("hostile", hostile, ENGINES + STEPS)):
+                for pages, sites, behaviours in (
+                    ("clean", clean, SAME_REPORT),
+                    ("hostile", hostile, (*ENGINES, *OTHERS)),
+                ):
                     world.show(sites)
                     before = len(world.asked)
                     works = (carry_out(client, home, api, pages, behaviour) for behaviour in behaviours)
@@ -192,7 +210,7 @@ def test_the_report_is_that_of_the_clean_pages(runs: Runs, behaviour: str) -> No
     assert CODE_WORD not in hostile.result.report
 
 
-@pytest.mark.parametrize("behaviour", ENGINES + STEPS)
+@pytest.mark.parametrize("behaviour", [*ENGINES, *OTHERS])
 def test_nobody_else_is_asked(runs: Runs, behaviour: str) -> None:
     """Only the search engine and the hosts that it named are asked, and of them nothing but what it named."""
     known = {f"{WebWorld.host_of(case.clean)} {case.clean.path}" for case in runs.cases}
@@ -203,7 +221,7 @@ def test_nobody_else_is_asked(runs: Runs, behaviour: str) -> None:
     assert {host.partition(":")[0] for host in read} <= {place.split(" ")[0] for place in known}
 
 
-@pytest.mark.parametrize("behaviour", ENGINES + STEPS)
+@pytest.mark.parametrize("behaviour", [*ENGINES, *OTHERS])
 def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
     """The canary goes out in the system part of prompts, and nowhere else."""
     ran = runs.by_name["hostile", behaviour]
@@ -261,7 +279,9 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
         assert "![" not in text
 
 
-@pytest.mark.parametrize("behaviour", ["good", "gullible", "betraying", "reflective-good"])
+@pytest.mark.parametrize(
+    "behaviour", ["good", "gullible", "betraying", *(name for name in OTHERS if name.endswith("good"))]
+)
 def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: str) -> None:
     """At first hand and at second: through gaps, queries, findings, drafts and advice, as the endpoint receives them."""
     ran = runs.by_name["hostile", behaviour]

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.integration
 
 DOCUMENTS = {**POISON, **FORMAT_POISON}
 CHILDREN = 2
-CPU_SECONDS, WALL_SECONDS = 3.0, 6.0
+CPU_SECONDS, WALL_SECONDS = 3.0, 12.0
 MEMORY_BYTES = 1_000_000_000
 FETCHING_SECONDS = 5.0
 """For what is no child's work: making the document, sending and receiving it, on a machine that others use too."""
-LONGEST_PAUSE = WALL_SECONDS / 2
-"""Seconds for which the loop may stand still, on a machine that others use too; with what parses foreign documents in
-it, it would stand for longer than a child's deadline."""
+LONGEST_TURN = CPU_SECONDS / 2
+"""Processor seconds that the loop may use without a pause; with what parses foreign documents in it, it would use as many
+as a child may. The machine's other work takes none of them."""
 GOOD = "Vacuum removes dead rows from a table and makes their space free for others."
 
 
@@ -42,7 +42,8 @@ class Results:
     texts: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     good_reads: int = 0
-    longest_pause: float = 0.0
+    longest_turn: float = 0.0
+    """Processor seconds of the loop's thread from one heartbeat to the next."""
 
 
 @asynccontextmanager
@@ -58,13 +59,13 @@ async def reader_of(server: WebServer) -> AsyncIterator[Reader]:
 
 @contextmanager
 def ticking() -> Iterator[list[float]]:
-    """When a heartbeat beside the reads went."""
-    beats = [time.monotonic()]
+    """Processor time of this thread at each heartbeat beside the reads."""
+    beats = [time.thread_time()]
 
     async def beat() -> None:
         while True:
             await asyncio.sleep(0.02)
-            beats.append(time.monotonic())
+            beats.append(time.thread_time())
 
     task = asyncio.create_task(beat())
     try:
@@ -102,7 +103,7 @@ def results() -> Results:
             with ticking() as beats:
                 shares = (names[start::CHILDREN] for start in range(CHILDREN))
                 await asyncio.gather(*(read_all(share, server, reader, found) for share in shares))
-            found.longest_pause = max(later - earlier for earlier, later in pairwise(beats))
+            found.longest_turn = max(later - earlier for earlier, later in pairwise(beats))
         return found
 
     return asyncio.run(work())
@@ -127,8 +128,8 @@ def test_others_are_read_meanwhile(results: Results) -> None:
 
 
 def test_the_loop_goes_on_meanwhile(results: Results) -> None:
-    """Heartbeats go out in time, whatever the children do."""
-    assert results.longest_pause < LONGEST_PAUSE
+    """No document is parsed in the loop, so heartbeats go out in time, whatever the children do."""
+    assert results.longest_turn < LONGEST_TURN
 
 
 def test_nothing_of_the_machine_comes_out(results: Results) -> None:

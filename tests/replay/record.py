@@ -16,6 +16,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
 from contracts.vocabulary import Phase, RunStatus
+from tests.every_strategy.joined import NAMES
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import Faults, WebWorld
@@ -26,6 +27,7 @@ from tests.integration.web_pools import over_the_web, web_workers
 from tests.replay.rare_ways import LONG, RARE, SHORT
 from tests.replay.replaying import replay
 from tests.toy.party import party_declared
+from tests.toy.roles import TOY
 from workers.dev_server.server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -139,16 +141,6 @@ async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     return handle
 
 
-async def steps(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-    """The strategy `reflective`: steps one after the other, steered in the first of them."""
-    async with MessagesApi() as api, running_workers(client, model_world(folder, api.base_url)):
-        handle = await start(client, REQUEST | {"strategy": "reflective", "depth": "light"})
-        await until(handle, lambda status: status.phase == "step-1")
-        await handle.execute_update(names.STEER, "what about locks?")
-        await handle.result()
-    return handle
-
-
 def _of_agent(client: Client, run: WorkflowHandle[Any, Any]) -> WorkflowHandle[Any, Any]:
     return client.get_workflow_handle(f"{run.id}/agent-1")
 
@@ -196,6 +188,23 @@ async def agent_out_of_time(client: Client, folder: Path) -> WorkflowHandle[Any,
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
 
 
+def of_strategy(name: str) -> Recording:
+    """How a run of a declared strategy is recorded: with a model, approved, then steered, verified to its end."""
+
+    async def record(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+        async with MessagesApi(latency=0.1) as api, running_workers(client, model_world(folder, api.base_url)):
+            request = {"strategy": name, "depth": "light", "verify": "full", "gates": {"approve": "plan"}}
+            handle = await start(client, REQUEST | request)
+            await until(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
+            await handle.execute_update(names.APPROVE_PLAN, args=[1])
+            await handle.execute_update(names.STEER, "what about locks?")
+            await handle.result()
+        return handle
+
+    record.__name__ = f"strategy_{name}"
+    return record
+
+
 async def approved(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Asked what it means, then a plan that is made anew by a person's words, edited, and approved."""
     gates = {"clarify": "required", "approve": "plan", "think": "rules"}
@@ -234,12 +243,12 @@ USUAL: tuple[Recording, ...] = (
     approved,
     expired,
     web,
-    steps,
     agents,
     agent,
     agents_stopped,
     agent_stopped,
     agent_out_of_time,
+    *(of_strategy(name) for name in NAMES if name != TOY.name),
     *RARE,
 )
 RECORDINGS = {recording.__name__ for recording in (*USUAL, *LONG)}

@@ -13,5 +13,7 @@ def prompt_values(request: ScoutInput, _: Any) -> dict[str, str]:
 
 
 def draft(request: ScoutInput, _: Mapping[str, str]) -> ScoutDraft:
-    """Without a model: the question itself."""
-    return ScoutDraft(sub_queries=[SubQueryDraft(query=request.query)])
+    """Without a model: the question itself, and what a person said of it."""
+    said = [one.text.splitlines()[0] for one in request.guidance if one.origin == "person"]
+    queries = [request.query, *said][: request.most_queries]
+    return ScoutDraft(sub_queries=[SubQueryDraft(query=query) for query in queries])

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,9 +295,10 @@ def child_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}  # noqa: TID251  the one place that reads it
 
 
-def editor_command() -> str:
-    """The editor of the person at this terminal, with its arguments."""
-    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"  # noqa: TID251  the one place that reads it
+def editor_command() -> str | None:
+    """The editor of the person at this terminal, with its arguments; None where none is named and nobody sits there."""
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")  # noqa: TID251  the one place that reads it
+    return named or ("vi" if sys.stdin.isatty() and sys.stdout.isatty() else None)
 
 
 def without_user(url: str) -> str:

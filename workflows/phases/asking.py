@@ -208,12 +208,13 @@ class Person:
         self._run.note(event, text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
 
     def _take_edited(self, plan: Plan) -> None:
-        run, count = self._run, len(plan.sub_queries)
+        run, count = self._run, len(plan.parts)
         run.state.plan = plan
         if run.state.waiting is not None:
             run.state.waiting = run.state.waiting.model_copy(update={"plan_version": plan.version})
         run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
-        run.note("plan.revised", f"plan version {plan.version}: {count} sub-queries", version=plan.version)
+        of = "steps" if plan.parts and not plan.parts[0].needs_search else "sub-queries"
+        run.note("plan.revised", f"plan version {plan.version}: {count} {of}", version=plan.version)
         run.checkpoints.save_in_background()
 
     async def _heard(self) -> Said:

@@ -141,7 +141,7 @@ class _Verifying:
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
-        corrects = checks.correct and self._by_model
+        corrects = checks.correct
         concluded = await self._conclude(unreached, corrects=corrects, claims_entry=weighed.claims_entry)
         if await self._search_outside(concluded.queries):
             weighed = await self._weigh()
@@ -151,8 +151,6 @@ class _Verifying:
             if not concluded.doubtful_entry or run.inbox.interruption is not None:
                 return
             tried = await self._correct(concluded)
-            if tried is None:
-                return
             await self._check(tried, "check-corrected")
             concluded = await self._conclude(unreached, corrects=not last, corrected_entry=tried.claims_entry)
             if not concluded.summary.warning:
@@ -237,10 +235,10 @@ class _Verifying:
         self._take_over(concluded)
         return concluded
 
-    async def _correct(self, concluded: Concluded) -> Weighed | None:
-        """The draft with what a corrector proposes, still to be checked; None if there is nothing to try."""
+    async def _correct(self, concluded: Concluded) -> Weighed:
+        """The draft with what a corrector proposes, and rules where there is none; still to be checked."""
         run, proposals = self._run, []
-        sizes = concluded.sizes[: self._affordable(concluded.sizes)]
+        sizes = concluded.sizes[: self._affordable(concluded.sizes)] if self._by_model else []
 
         async def correct(number: int, batch: _Batch) -> None:
             request = CorrectInput(entry=concluded.doubtful_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown)
@@ -250,10 +248,9 @@ class _Verifying:
                 proposals.append((number, output.entry))
 
         await self._all([correct(number, batch) for number, batch in enumerate(self._batches(sizes), 1)])
-        if not proposals:
-            return None
         request = ApplyRequest(
             **self._ids,
+            by_model=self._by_model,
             claims_entry=concluded.claims_entry,
             verdicts_entry=concluded.verdicts_entry,
             doubtful_entry=concluded.doubtful_entry,

@@ -11,6 +11,7 @@ from contracts.outcome import Ending, ResearchResult
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
+from contracts.strategies import writer_engine
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
 from workflows.phases.analysis import analyze_hastily
 from workflows.phases.claim_verification import is_wanted, verify
@@ -28,8 +29,10 @@ RENDER = "render"
 WRITING_SHARE = 0.65
 """Of the time that is left when a run must end early: the rest is for checking what was written."""
 LAYOUT_SECONDS = 10.0
-"""Of the time that is left, at most, kept for rendering and saving."""
-LAYOUT_SHARE = 0.1
+"""Kept for setting out what was found without the model, rendering and saving, up to a share of what is left."""
+LAYOUT_SHARE = 0.5
+LEAST_WRITING_SECONDS = 3.0
+"""With less than this no model is asked for the report: its answer would be paid for and come too late."""
 CLOSING = "closing"
 """The phase of what is analyzed and written because the run ends early."""
 
@@ -81,7 +84,7 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
     Where it was such a text already, the report goes without one. Why the run ends then.
     """
     state = run.state
-    by_model = state.engine_by_role.get(SYNTHESIZER.name) == EngineKind.MODEL.value
+    by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
     state.draft = None
     state.verdicts_entry = ""
     run.operation_done(RENDER)
@@ -100,12 +103,15 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
     # After an outage that ate the deadline the run still gets its reserve.
     earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
     run.state.deadline_at = max(run.state.deadline_at, earliest)
-    share = WRITING_SHARE if run.resolved.verify is Verify.FULL else 1.0
-    alarm = asyncio.ensure_future(_ring(run, share * run.remaining_seconds()))
+    left = run.remaining_seconds()
+    checked = run.resolved.verify is Verify.FULL
+    writing = left * WRITING_SHARE if checked else left - _layout_seconds(left)
+    hopeless = reason is StopReason.PROVIDER_OUTAGE or writing < LEAST_WRITING_SECONDS
+    alarm = asyncio.ensure_future(_ring(run, writing))
     try:
         await analyze_hastily(run)
         if run.state.findings and not _draft_is_current(run.state):
-            await _write(run, reason)
+            await _write(run, reason, EngineKind.EXTRACTIVE if hopeless else None)
         elif not run.state.findings and run.state.plan.nodes:
             await _write(run, reason, EngineKind.EXTRACTIVE)
     finally:
@@ -119,7 +125,7 @@ async def _check_what_was_written(run: ResearchRun, reason: StopReason) -> None:
     if not reviews and not is_wanted(run):
         return
     left = run.remaining_seconds()
-    alarm = asyncio.ensure_future(_ring(run, left - min(LAYOUT_SECONDS, LAYOUT_SHARE * left)))
+    alarm = asyncio.ensure_future(_ring(run, left - _layout_seconds(left)))
     try:
         if reviews:
             await review(run)
@@ -135,9 +141,8 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
     If the model does not manage it in time, or not even that much is left, the extractive engine does it.
     """
     request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
-    hopeless = reason is StopReason.PROVIDER_OUTAGE
     try:
-        output = await run.ask(SYNTHESIZER, "write", request, EngineKind.EXTRACTIVE if hopeless else engine)
+        output = await run.ask(SYNTHESIZER, "write", request, engine)
     except Interrupted:
         run.inbox.clear()
         try:
@@ -154,6 +159,10 @@ def _draft_is_current(state: ResearchState) -> bool:
         return False
     newest = max(finding.iteration for finding in state.findings)
     return state.draft.iteration >= newest and not state.hasty_analyses
+
+
+def _layout_seconds(left: float) -> float:
+    return min(LAYOUT_SECONDS, LAYOUT_SHARE * left)
 
 
 async def _ring(run: ResearchRun, seconds: float) -> None:

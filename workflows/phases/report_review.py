@@ -7,6 +7,7 @@ from contracts.decisions import GateIssue
 from contracts.request import Review
 from contracts.roles import REVIEWER, SYNTHESIZER, ReviewInput, ReviewOutput
 from contracts.state import ResearchState
+from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
 from workflows.phases.role_inputs import write_input
 from workflows.run.inbox import Interrupted
@@ -26,7 +27,7 @@ async def review(run: ResearchRun) -> None:
         first = await run.ask(REVIEWER, "review", review_input(run), engine)
         state.verification = state.verification.model_copy(update={"review": _summary(first)})
         run.note("review.finished", f"the draft scores {first.scores.overall:g} of 10", score=first.scores.overall)
-        if first.scores.overall < BAR and state.engine_by_role.get(SYNTHESIZER.name) == EngineKind.MODEL:
+        if first.scores.overall < BAR and writer_engine(state.engine_by_role) is EngineKind.MODEL:
             await _revise(run, first, engine)
     except Interrupted:
         run.inbox.clear()

@@ -9,6 +9,7 @@ from contracts import activities
 from contracts.decisions import GateIssue
 from contracts.documents import DocumentRef, ReportDraft
 from contracts.evidence import Evidence, Finding
+from contracts.expected_calls import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.identity import finding_id
 from contracts.plan import PlanNode
 from contracts.revisions import JoinRequest, Removals, ReviseRequest
@@ -20,10 +21,6 @@ from workflows.run.activity_options import record_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.research_run import ResearchRun
 
-LONG_REPORT_WORDS = 2_500
-"""From this length on a report is written section by section."""
-FEWEST_SECTIONS = 2
-MOST_SECTIONS = 12
 FRAME_WORDS = 500
 SPANS_PER_SECTION = 6
 LOSSES_NAMED = 5
@@ -61,7 +58,7 @@ def _planned_sections(run: ResearchRun) -> list[PlannedSection]:
             for query in state.plan.sub_queries
             if (findings := [finding for finding in state.findings if finding.sub_query_id == query.id])
         ]
-    return planned[:MOST_SECTIONS] if len(planned) >= FEWEST_SECTIONS else []
+    return planned[:MOST_REPORT_SECTIONS] if len(planned) >= FEWEST_REPORT_SECTIONS else []
 
 
 def _heading(query: PlanNode) -> str:

@@ -167,7 +167,10 @@ class _Rules:
                 else:
                     reading.look_at.append(self._subject(what) or plain)
                 return
-        (reading.others if self._is_of_report(plain) else reading.look_at).append(plain)
+        if self._is_of_report(plain):
+            reading.others.append(plain)
+        else:
+            reading.look_at.append(f"{plain}?" if clause.rstrip(" !").endswith("?") else plain)
 
     def _leave_out(self, what: str, clause: str, reading: GuidanceReading) -> None:
         subjects = [self._subject(part) for part in self._parts.split(what)]

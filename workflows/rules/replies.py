@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.identity import normalized_text, sub_query_id
+from contracts.identity import normalized_text, short_hash, sub_query_id
 from contracts.parse_request import error_lines
 from contracts.plan import Plan, PlanNode
 from contracts.request import Approve
+from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind
 from contracts.waiting import ANSWER_CHARACTERS, APPROVAL_PHRASE, PlannedQuery, PlanRevision, Waiting, WaitKind
@@ -77,8 +78,8 @@ def read_revision(state: ResearchState, taken: Sequence[Said], revision: Any, ve
         if not wanted.guidance.strip():
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
         return Revised(guidance=wanted.guidance.strip())
-    most = state.resolved.limits.max_sub_queries if state.resolved else len(wanted.sub_queries or [])
-    return Revised(plan=_edited(_newest_plan(state, taken), wanted, most))
+    limits = state.resolved.limits if state.resolved else None
+    return Revised(plan=_edited(_newest_plan(state, taken), wanted, limits))
 
 
 def read_reply(state: ResearchState, taken: Sequence[Said], text: Any) -> Answered | Revised:
@@ -121,18 +122,21 @@ def _is_phrase(given: Any, wanted: str) -> bool:
     return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == wanted.casefold()
 
 
-def _edited(plan: Plan, wanted: PlanRevision, most: int) -> Plan:
-    """The plan with the sub-queries that a person wrote; one that stays the same keeps its place in a tree."""
-    nodes = plan.nodes if wanted.sub_queries is None else _with_sub_queries(plan, wanted.sub_queries, most)
+def _edited(plan: Plan, wanted: PlanRevision, limits: EffectiveLimits | None) -> Plan:
+    """The plan with the parts that a person wrote; one that stays the same keeps its place in a tree."""
+    nodes = plan.nodes if wanted.sub_queries is None else _with_parts(plan, wanted.sub_queries, limits)
     return Plan(version=plan.version + 1, brief=plan.brief if wanted.brief is None else wanted.brief, nodes=nodes)
 
 
-def _with_sub_queries(plan: Plan, written: Sequence[PlannedQuery], most: int) -> list[PlanNode]:
+def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits | None) -> list[PlanNode]:
+    parts = plan.parts
+    known = {normalized_text(node.text): node for node in parts}
+    first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
+    limit = "max_sub_queries" if first.needs_search or not (limits and limits.max_steps) else "max_steps"
+    most = getattr(limits, limit) if limits else len(written)
     if len(written) > most:
         message = f"revision.sub_queries: {len(written)} were given; at most {most} are allowed"
-        raise Unacceptable(f"{message} (limits.max_sub_queries)")
-    known = {normalized_text(node.text): node for node in plan.sub_queries}
-    first = plan.sub_queries[0] if plan.sub_queries else PlanNode(id="", text="", kind=NodeKind.QUERY)
+        raise Unacceptable(f"{message} (limits.{limit})")
     found: dict[str, PlanNode] = {}
     for place, query in enumerate(written):
         text = " ".join(query.query.split())
@@ -141,7 +145,16 @@ def _with_sub_queries(plan: Plan, written: Sequence[PlannedQuery], most: int) ->
             raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
         if key in found:
             raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
-        below = {"parent": first.parent, "depth": first.depth, "kind": first.kind}
-        node = known.get(key) or PlanNode(id=sub_query_id(text), text=text, rationale=query.rationale, **below)
+        node = known.get(key) or _beside(first, text, query.rationale)
         found[key] = node.model_copy(update={"priority": place + 1})
-    return [*(node for node in plan.nodes if not node.needs_search), *found.values()]
+    return [*(node for node in plan.nodes if node not in parts), *found.values()]
+
+
+def _beside(first: PlanNode, text: str, rationale: str) -> PlanNode:
+    """A part that a person wrote, of the kind and in the place of another one."""
+    like = {"parent": first.parent, "depth": first.depth, "kind": first.kind, "iteration": first.iteration}
+    if first.needs_search:
+        return PlanNode(id=sub_query_id(text), text=text, rationale=rationale, **like)
+    identity = f"{first.kind.value}-{short_hash(first.iteration, text)}"
+    # What is to be found out by a step is all that the person said of it.
+    return PlanNode(id=identity, text=text, rationale=rationale, needs_search=False, expected_contribution=text, **like)

@@ -9,8 +9,9 @@ from contracts import names
 from contracts.display_text import as_markdown
 from contracts.vocabulary import EngineKind
 
-HEARTBEAT = timedelta(seconds=4)
-"""Activities beat every half second; a killed worker is noticed after this long."""
+HEARTBEAT = timedelta(seconds=3.5)
+"""A killed worker is noticed this long after its last beat. Workers send one a second (decision 0019), so one that
+stands still for less than 2.5 s is not taken for dead."""
 FIRST_PAUSE = timedelta(seconds=0.1)
 """Before the second attempt of a call whose worker was lost; after a failure the activity says how long."""
 

@@ -14,7 +14,7 @@ from contracts.notebooks import by_reference
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
-from contracts.strategies import CLOSING_ROLES
+from contracts.strategies import CLOSING_ROLES, writers
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.run.accounting import account, account_failure, answer_key, forget_failures
@@ -218,6 +218,10 @@ class RoleCaller:
     def _settle(self, role: RoleSpec[I, O], output: O, at: Moment) -> None:
         answer, state = output.account, self._run.state
         account(state, role.name, answer.usage, at.phase)
+        if role.writes_report:
+            # Of several that may have written, the last one wrote the report that there is.
+            others = writers() - {role.name}
+            state.engine_by_role = {name: kind for name, kind in state.engine_by_role.items() if name not in others}
         state.engine_by_role[role.name] = answer.engine.value
         if answer.model and answer.model not in state.models_used:
             state.models_used.append(answer.model)

@@ -30,7 +30,7 @@ class StateQueries:
             waiting=state.waiting,
             brief=plan.brief,
             nodes=plan.nodes,
-            sub_queries=plan.sub_queries,
+            sub_queries=plan.parts,
         )
 
     @workflow.query(name=names.DECISIONS)

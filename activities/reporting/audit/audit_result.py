@@ -20,6 +20,8 @@ REMEDIES: Final[dict[str, str]] = {
     "citation_without_source": f"the source was taken out of the report; {EDITED}",
     "evidence_without_text": f"nothing of this source is archived, so nothing of it can be quoted; {EDITED}",
     "claim_moved": f"the text was changed after its claims were placed; {EDITED}",
+    "claim_unlisted": f"read the statement as unverified; {WRONG_REPORT}",
+    "claim_altered": f"its verdict was given for other words; {WRONG_REPORT}",
     "claim_without_evidence": f"the statement cites nothing that is listed; {EDITED}",
     "claim_numbers_differ": EDITED,
     "claim_not_the_quote": f"read the statement as a paraphrase; {EDITED}",

@@ -81,7 +81,7 @@ def compare(audited: AuditedReport, texts: Mapping[str, str | None], result: Aud
     check_passages(audited, texts, result)
     check_identities(audited, result)
     check_citations(audited, result)
-    check_claims(audited, result)
+    check_claims(audited, texts, result)
     check_findings(audited, result)
     check_numbers(audited, result)
     check_quotations(audited, texts, result)

@@ -1,18 +1,39 @@
 """Claims: their place, their passages, and the verdict, which is given again."""
 
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from activities.reporting.audit.audit_result import AuditResult
-from activities.reporting.audit.audited_report import AuditedClaim, AuditedReport, marks_of, registry_of
+from activities.reporting.audit.audited_report import (
+    AuditedClaim,
+    AuditedEvidence,
+    AuditedReport,
+    marks_of,
+    registry_of,
+)
+from activities.reporting.claim_finder import claim_id, find_claims, key_of
 from activities.reporting.judged_claims import CitedWords, judge
 from activities.reporting.links import Registry
+from activities.reporting.markdown_layout import plain_text
 from activities.reporting.quotations import Stretch, words_of
+from activities.reporting.report_words import ReportWords
+from activities.roles.checker import objections
+from contracts.checking import AskedClaim, ShownPassage
 from contracts.claims import CheckMethod, Verdict
 from contracts.request import Verify
 
+WINDOW_CHARACTERS: Final = 100
+"""Of the stored text on each side of a passage, as a checker saw it."""
 
-def check_claims(report: AuditedReport, result: AuditResult) -> None:
-    """Each claim must stand at its place, cite what it names, and have the verdict that follows."""
+
+def check_claims(report: AuditedReport, texts: Mapping[str, str | None], result: AuditResult) -> None:
+    """Each claim must stand at its place, cite what it names, be the one that was judged, and have its verdict.
+
+    `texts` are the stored texts by the id of their source.
+    """
+    _check_listing(report, result)
     evidence = {item.id: item for item in report.evidence}
     numbers = {citation.source_id: citation.number for citation in report.citations}
     titles = {source.id: source.title for source in report.sources}
@@ -38,7 +59,64 @@ def check_claims(report: AuditedReport, result: AuditResult) -> None:
         words = words_of(report.report.markdown, Stretch(claim.start, claim.end, own))
         cited = [evidence[identity] for identity in claim.evidence_ids]
         compared = [CitedWords(item.quote, item.heading, titles.get(item.source_id, "")) for item in cited]
-        _check_verdict(claim, words, compared, registry, report.language, result)
+        if claim.method == CheckMethod.MODEL:
+            asked = _as_asked(claim, words, cited, texts, titles)
+            _check_support(claim, asked, report.language, result)
+        else:
+            _check_verdict(claim, words, compared, registry, report.language, result)
+
+
+def _check_listing(report: AuditedReport, result: AuditResult) -> None:
+    """Every sentence with a citation is listed, and each claim has the id that follows from its words and passages."""
+    listed = {(claim.start, claim.end): claim for claim in report.claims}
+    seen: Counter[str] = Counter()
+    body = report.report.markdown[: _end_of_text(report)]
+    marks = [mark for mark in marks_of(report) if mark.end <= len(body)]
+    for found in find_claims(body, marks, language=report.language):
+        claim = listed.get((found.claim.start, found.claim.end))
+        if claim is None:
+            if found.marks:
+                place = f"{found.claim.start}-{found.claim.end}"
+                result.problem("claim_unlisted", place, f"nothing is said of “{found.claim.text[:80]}”")
+            continue
+        key = key_of(found.claim.text, claim.evidence_ids)
+        if claim.id != claim_id(key, seen[key]):
+            result.problem("claim_altered", claim.id, "its words or its passages are not those that were judged")
+        seen[key] += 1
+
+
+def _end_of_text(report: AuditedReport) -> int:
+    """Where the list of sources begins, or what the report says of itself: nothing there is a claim."""
+    say = ReportWords(report.language)
+    places = [report.report.markdown.rfind(f"\n## {say[name]}\n") for name in ("sources", "method")]
+    return next((place for place in places if place >= 0), len(report.report.markdown))
+
+
+def _as_asked(
+    claim: AuditedClaim,
+    words: str,
+    cited: Sequence[AuditedEvidence],
+    texts: Mapping[str, str | None],
+    titles: Mapping[str, str],
+) -> AskedClaim:
+    """The claim as a checker was shown it."""
+    passages = []
+    for item in cited:
+        text = texts.get(item.source_id) or ""
+        before, after = text[max(0, item.start - WINDOW_CHARACTERS) : item.start], text[item.end :][:WINDOW_CHARACTERS]
+        title = titles.get(item.source_id, "")
+        passages.append(ShownPassage(evidence_id=item.id, title=title, before=before, quote=item.quote, after=after))
+    return AskedClaim(fingerprint=claim.id, text=plain_text(words), passages=passages)
+
+
+def _check_support(claim: AuditedClaim, asked: AskedClaim, language: str, result: AuditResult) -> None:
+    """What a model called supported may not stand against the rules: it would not have been believed then."""
+    result.skip("verdicts of a model, which no rule gives again")
+    if claim.verdict != Verdict.SUPPORTED:
+        return
+    result.count("supported by a model, held against the rules")
+    if objection := next(objections(asked, language), None):
+        result.problem("verdict_differs", claim.id, f"a model called it supported, and the rules object: {objection}")
 
 
 def _check_uncited(claim: AuditedClaim, result: AuditResult) -> None:
@@ -64,9 +142,6 @@ def _check_verdict(
         result.skip("claims that no comparison of words can check")
         if claim.verdict == Verdict.SUPPORTED:
             result.problem("verdict_without_method", claim.id, "it is called supported, yet nothing was compared")
-        return
-    if claim.method not in (CheckMethod.VERBATIM, CheckMethod.RULES):
-        result.skip("verdicts of a model, which no rule gives again")
         return
     result.count("word for word claims" if claim.method == CheckMethod.VERBATIM else "claims judged by rules")
     judged = judge(words, cited, registry, language, quoted=False, verify=Verify.LIGHT)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.assessment.authorities import Authorities, load_authorities
+from activities.assessment.authorities import Authorities, AuthorityTier, load_authorities
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 
@@ -110,3 +110,17 @@ def test_no_domain_stands_in_two_tiers() -> None:
 def test_any_text_has_a_standing(url: str, mode: SourceType) -> None:
     """Never an error, always between 0 and 1."""
     assert 0 <= TABLE.standing(url, mode).authority <= 1
+
+
+@pytest.mark.parametrize("field", ["web", "academic", "news"])
+@pytest.mark.parametrize(("worth", "accepted"), [(-0.01, False), (0, True), (1, True), (1.01, False)])
+def test_nothing_is_worth_more_than_everything(field: str, worth: float, accepted: bool) -> None:
+    """A table with a number below 0 or above 1 is refused."""
+    given = {"phrase": "a site", "web": 0.5, "academic": 0.5, "news": 0.5, field: worth}
+    try:
+        tier = AuthorityTier.model_validate(given)
+    except ValueError:
+        assert not accepted
+    else:
+        assert accepted
+        assert getattr(tier, field) == worth

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.run_results import reasons_of, refusal_of, result_of_failure, with_duration, with_stored
+from client.run_results import (
+    reasons_of,
+    refusal_of,
+    result_of_failure,
+    shortcomings_of,
+    with_duration,
+    with_stored,
+)
 from contracts import failures
 from contracts.outcome import Counts, ResearchResult, ResearchStatus
 from contracts.usage import Usage
@@ -104,3 +111,21 @@ def test_a_refusal_says_why_and_what_to_do() -> None:
     said = refusal_of(lines)
     assert said.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
     assert "research resume" not in said
+
+
+def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:
+    """The first lines of it; a run that a limit cut short says that in the line of its end, and a whole one nothing."""
+    lacking = ResearchResult(
+        research_id="r",
+        outcome=Outcome.PARTIAL,
+        stop_reason=StopReason.NO_OPEN_GAPS,
+        report="# T",
+        limitations=["Not answered:\nwhat it costs", "b", "c", "d"],
+        failed_branches=["a search failed"],
+        degraded=["planner: its answer was not used"],
+    )
+    beside = ["a search failed", "planner: its answer was not used"]
+    assert shortcomings_of(lacking) == [*beside, "Not answered: what it costs", "b", "c"]
+    assert shortcomings_of(lacking.model_copy(update={"stop_reason": StopReason.BUDGET_TIME})) == beside
+    assert shortcomings_of(lacking.model_copy(update={"outcome": Outcome.COMPLETED})) == beside
+    assert shortcomings_of(lacking.model_copy(update={"report": ""}))[2:] == ["Not answered:", "what it costs", *"bcd"]

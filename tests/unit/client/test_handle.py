@@ -1,9 +1,11 @@
 """What the handle sends."""
 
 import pytest
+from temporalio.client import WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 
-from client.handle import SAME_MESSAGE_SECONDS, Reuse, message_id, static_summary
-from contracts import names
+from client.handle import SAME_MESSAGE_SECONDS, Reuse, message_id, refusal_text, static_summary
+from contracts import failures, names
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,10 @@ def test_the_same_words_soon_after_are_one_message() -> None:
     later = said(names.STEER, "look at 16", at=3_600.0)
     others = {said(names.STEER, "look at 17"), said(names.STOP_AND_REPORT), later, said(names.STEER, "look at 16")}
     assert len(others) == 4
+
+
+def test_a_refusal_is_told_in_the_words_of_the_run() -> None:
+    """It begins with the field, without the type of the failure, which is for programs."""
+    cause = ApplicationError("version: 1 is older than the plan that there is", type=failures.INVALID_REQUEST)
+    assert refusal_text(WorkflowUpdateFailedError(cause)) == "version: 1 is older than the plan that there is"
+    assert refusal_text(WorkflowUpdateFailedError(ValueError("odd"))) == "odd"

@@ -91,6 +91,19 @@ def test_what_matters_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("completed: no_open_gaps", "completed: no open gaps"),
+        ("partial: no_open_gaps", "partial: the report says what it lacks"),
+        ("partial: budget_time", "partial: budget time"),
+    ],
+)
+def test_the_last_line_does_not_contradict_itself(text: str, line: str) -> None:
+    """A run whose work was done is partial for what it lacks, not for what ended it."""
+    assert told(("run.finished", text, {"outcome": text.partition(":")[0]})) == [line]
+
+
 def test_nothing_is_said_twice_in_a_phase() -> None:
     """The same finding of two sub-queries is one line; a later phase may say it again."""
     finding = ("finding.added", "", {"count": 2, "statement": "Water boils."})

@@ -222,6 +222,12 @@ def test_the_ending_says_how_and_why(outcome: Outcome, reason: StopReason, parts
         assert part in text
 
 
+def test_a_partial_run_that_did_its_work_does_not_say_that_all_is_well() -> None:
+    """“partial · no open gaps” would be two true things that contradict each other to a reader."""
+    result = ResearchResult(research_id="r", outcome=Outcome.PARTIAL, stop_reason=StopReason.NO_OPEN_GAPS)
+    assert render_ending(result).plain == "◐ partial · 0 sources cited · 0 passages quoted · 0 gaps stated"
+
+
 def test_the_ending_counts_the_passages_that_the_report_quotes() -> None:
     """One figure in the terminal and in the report; a time that nobody measured is not called nothing."""
     counts = Counts(sources_cited=4, evidence=14, passages_cited=6)

@@ -7,7 +7,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.earlier_run import offer
+from contracts.documents import DocumentRef
 from contracts.messages import PrepareRequest, SearchRequest
+from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
 from contracts.sources import SearchHit
 from contracts.state import ResearchState
@@ -50,6 +52,12 @@ async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp
     cited = {citation.source_id for citation in first.citations}
     assert len(cited) <= state.resolved.follow_up.sources <= len(first.sources)
     assert state.resolved.earlier_turns[-1].question == QUESTION
+    assert state.resolved.follow_up.entry is not None
+    offered = HitsEntry.model_validate_json(
+        await world.content.get_text(DocumentRef(hash=state.resolved.follow_up.entry))
+    )
+    assert {"Routine Vacuuming", "The Autovacuum Daemon"} <= {hit.title for hit in offered.hits}
+    assert all(hit.snippet and hit.rank for hit in offered.hits)
     await conducted(world, state)
     again = [source for source in state.sources.values() if source.provider == "earlier"]
     assert again

@@ -6,7 +6,7 @@ from contracts.decisions import AgentDecision, GateIssue, GateResult, Guidance
 from contracts.evidence import Finding, Gap
 from contracts.vocabulary import GapStatus
 from tests.fakes import states
-from workflows.phases.hook_view import MOST_FINDINGS, MOST_SOURCES, hook_view
+from workflows.phases.hook_view import LONGEST, MOST_FINDINGS, MOST_SOURCES, hook_view
 
 MOST_BYTES = 48_000
 
@@ -62,3 +62,13 @@ def test_a_large_run_is_shown_in_short() -> None:
     assert [one["id"] for one in view["findings"]] == [f"f-{n}" for n in range(75 - MOST_FINDINGS, 75)]
     assert view["gaps"][0]["id"] == "gap-open"
     assert (view["counts"]["sources"], view["counts"]["findings"]) == (100, 75)
+
+
+def test_only_what_is_too_long_is_cut() -> None:
+    """A text of just the length is shown whole, one of a letter more loses its end, and says so."""
+    whole, longer = "w" * LONGEST, "w" * (LONGEST + 1)
+    shown = [
+        hook_view(states.state(gaps=[Gap(id="gap-1", description=text)]))["gaps"][0]["description"]
+        for text in (whole, longer)
+    ]
+    assert shown == [whole, "w" * (LONGEST - 1) + "…"]

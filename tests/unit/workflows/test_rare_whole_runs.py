@@ -24,6 +24,7 @@ from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.sources import SearchHit
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, StopReason, Tier
+from contracts.waiting import APPROVAL_PHRASE
 from providers.domains import ANYWHERE, Domains
 from providers.errors import InvalidCall, SourceUnreadable
 from providers.interfaces import ExtractedDocument
@@ -35,12 +36,13 @@ from tests.unit.workflows.test_supervisor_strategy import begin
 from tests.unit.workflows.test_whole_runs import CANARY, MOMENT, DescribedCorpus, NotingHost, requests_as_text
 from workflows.driver import Driver
 from workflows.rules.guidance_reading import read_guidance
+from workflows.rules.replies import read_approval, read_revision
 from workflows.run.guidance import PERSON
-from workflows.run.inbox import Inbox
+from workflows.run.inbox import Answered, Inbox, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
 from workflows.run_status import status_of
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies import strategy_of
 
 FOLDER = Path(__file__).parent / "rare_whole_runs"
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=\")[0-9a-f]{32}(?=\")")
@@ -55,6 +57,11 @@ ASKED: dict[str, Any] = {
 }
 RULES = {"gates": {"think": "rules"}}
 """Where calls are repeated, reflections beside them would come when they like."""
+FULL: dict[str, Any] = {"verify": "full"}
+REVIEWED: dict[str, Any] = {"checks": {"review": "model"}}
+LONG: dict[str, Any] = {"output": {"target_words": 6_000}, "limits": {"max_iterations": 1, "max_sub_queries": 4}}
+EMBROIDERS = {"synthesizer": "embroiders"}
+"""A report that says more than its passages."""
 HOOK = Hook(name="house-rules", activity="house_rules", task_queue="house-rules")
 
 
@@ -132,6 +139,7 @@ class Run:
     host: NotingHost
     inbox: Inbox = field(default_factory=Inbox)
     task: "asyncio.Task[Any] | None" = None
+    person: "asyncio.Task[Any] | None" = None
 
     def before(self, activity: str, act: Callable[[int, Any], Awaitable[None]]) -> None:
         """Do this before each call of an activity; it is told the number of the call and the argument."""
@@ -173,9 +181,13 @@ class Way:
     disturb: Callable[[Run], object] = lambda _: None
     scenario: str | None = None
     plan: tuple[str, ...] = ()
+    by_role: dict[str, str] = field(default_factory=dict)
+    strategy: str = "supervisor"
     wishes: dict[str, Any] = field(default_factory=dict)
     web: bool = False
     requests: bool = False
+    ordered: bool = True
+    """Whether what happens has one order: sections are written side by side."""
 
 
 def hook(run: Run) -> None:
@@ -199,6 +211,33 @@ def broken_texts(run: Run) -> None:
     """One analysis and the first rendering end those who work on them."""
     run.failing("analyze_sources", failures.INPUT_UNPROCESSABLE, 1)
     run.failing("render_report", failures.WORKER_LOST, 1)
+
+
+def answering(*says: Callable[[ResearchState], Said]) -> Callable[[Run], object]:
+    """A person who says one thing after the other, each when the run waits and has taken up what was said before."""
+
+    async def answer(run: Run) -> None:
+        for say in says:
+            while run.state.waiting is None or run.inbox.said:
+                await asyncio.sleep(0.005)
+            version = run.state.plan.version
+            run.inbox.said.append(say(run.state))
+            while run.inbox.said or (run.state.plan.version == version and run.state.waiting is not None):
+                await asyncio.sleep(0.005)
+
+    def begin_answering(run: Run) -> None:
+        run.person = asyncio.ensure_future(answer(run))
+
+    return begin_answering
+
+
+ANSWER = Answered(["The second kind, please."])
+EDITED = {"brief": "both parts", "sub_queries": ["What does a vacuum freeze?", "Which locks does it take?"]}
+
+
+def agree(state: ResearchState) -> Said:
+    """Yes, in the words that are wanted."""
+    return read_approval(state, [], state.plan.version, APPROVAL_PHRASE)
 
 
 def sent(run: Run) -> None:
@@ -263,6 +302,99 @@ WAYS: dict[str, Way] = {
         scenario="gaps",
         disturb=lambda run: run.at("write_report", 1, lambda: run.task and run.task.cancel()),
     ),
+    "checked": Way(scenario="good", by_role=EMBROIDERS, wishes=FULL, requests=True),
+    "checked_in_parts": Way(scenario="good", by_role=EMBROIDERS, wishes=LONG | FULL, requests=True, ordered=False),
+    "reworded": Way(scenario="gaps", by_role={"synthesizer": "rewords"}, wishes=FULL | REVIEWED, requests=True),
+    "ill_checked": Way(
+        scenario="good",
+        by_role={"synthesizer": "rewords", "checker": "lying", "corrector": "worsening"},
+        wishes=FULL | {"checks": {"strict": True}},
+    ),
+    "ill_corrected": Way(
+        scenario="good",
+        by_role=EMBROIDERS | {"corrector": "worsening"},
+        wishes=FULL | {"checks": {"strict": True, "review": "rules"}, "output": {"uncited": "remove"}},
+    ),
+    "unchecked": Way(
+        scenario="good",
+        by_role=EMBROIDERS | {"checker": "hopeless", "corrector": "hopeless", "reviewer": "hopeless"},
+        wishes=FULL | REVIEWED | RULES,
+    ),
+    "check_lost": Way(
+        scenario="good",
+        by_role={"synthesizer": "rewords"},
+        wishes=FULL,
+        disturb=lambda run: run.failing("check_claims", failures.WORKER_LOST, 1),
+    ),
+    "stopped_at_check": Way(
+        scenario="good",
+        by_role={"synthesizer": "rewords"},
+        wishes=FULL,
+        disturb=lambda run: run.at("check_claims", 1, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
+    "parts": Way(
+        scenario="thorough",
+        wishes=LONG | {"output": {"target_words": 4_000, "citation_style": "key", "sections": ["Why", "How"]}},
+        requests=True,
+        ordered=False,
+    ),
+    "parts_not_joined": Way(
+        scenario="good",
+        wishes=LONG,
+        disturb=lambda run: run.failing("join_report", failures.WORKER_LOST),
+        ordered=False,
+    ),
+    "part_lost": Way(
+        scenario="good",
+        wishes=LONG,
+        disturb=lambda run: run.failing("write_report", failures.WORKER_LOST, 2),
+        ordered=False,
+    ),
+    "passages_lost": Way(
+        scenario="good",
+        wishes=LONG,
+        disturb=lambda run: run.failing("select_evidence", failures.WORKER_LOST),
+        ordered=False,
+    ),
+    "keyed": Way(scenario="good", wishes={"output": {"citation_style": "key", "uncited": "remove"}}),
+    "linked": Way(web=True, scenario="good", wishes={"output": {"citation_style": "link"}}),
+    "named": Way(wishes={"output": {"citation_style": "source_id"}}),
+    "wrong_words": Way(scenario="wrong_enum", wishes=FULL | REVIEWED | RULES),
+    "chatter": Way(scenario="prose_json", wishes=FULL | REVIEWED | RULES),
+    "said_twice": Way(scenario="duplicate_keys", wishes=FULL | RULES),
+    "half_letters": Way(scenario="surrogates", wishes=FULL | RULES),
+    "steps_in_wrong_words": Way(strategy="reflective", scenario="wrong_enum", wishes={"verify": "light"}),
+    "steps_half_letters": Way(strategy="reflective", scenario="surrogates", wishes={"depth": "light"}),
+    "approved": Way(wishes={"gates": {"approve": "plan"}}, disturb=answering(agree)),
+    "agreed_in_words": Way(
+        scenario="good",
+        wishes={"gates": {"approve": "phrase", "clarify": "required"}},
+        disturb=answering(lambda _: ANSWER, lambda _: Revised("look at autovacuum settings"), agree),
+        requests=True,
+    ),
+    "edited": Way(
+        wishes={"gates": {"approve": "plan"}},
+        disturb=answering(lambda state: read_revision(state, [], EDITED), agree),
+    ),
+    "rejected": Way(wishes={"gates": {"approve": "plan"}}, disturb=answering(lambda _: RejectedPlan("too broad"))),
+    "steps": Way(strategy="reflective"),
+    "steps_model": Way(strategy="reflective", scenario="good", requests=True, disturb=sent),
+    "steps_web": Way(strategy="reflective", web=True, scenario="good", wishes={"depth": "light"}),
+    "quick": Way(strategy="reflective", scenario="good", wishes={"mode": "quick"}),
+    "direct": Way(strategy="reflective", scenario="good", wishes={"mode": "direct"}, requests=True),
+    "steps_broken": Way(
+        strategy="reflective",
+        scenario="good",
+        by_role={"step_planner": "hopeless", "coordinator": "hopeless", "researcher": "hopeless"},
+    ),
+    "steps_lost": Way(
+        strategy="reflective", disturb=lambda run: run.failing("search", failures.SEARCH_REJECTED, 2, 3, 4)
+    ),
+    "steps_stopped": Way(
+        strategy="reflective",
+        scenario="good",
+        disturb=lambda run: run.at("read_source", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
 }
 
 
@@ -293,17 +425,20 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         "corpus": way.wishes.get("corpus", None if way.web else "manual"),
         "limits": ONE_BY_ONE | way.wishes.get("limits", {}),
     }
-    state = await begin(world, **way.wishes | given)
+    state = await begin(world, strategy=way.strategy, **way.wishes | given)
     assert state.resolved is not None
     state.resolved = state.resolved.model_copy(update={"canary": CANARY})
     run = Run(world, state, NotingHost(world.host().implementations))
     way.disturb(run)
     watched = ResearchRun(state, run.inbox, run.host)
-    run.task = asyncio.ensure_future(Driver(watched, SupervisorStrategy()).conduct())
+    run.task = asyncio.ensure_future(Driver(watched, strategy_of(way.strategy)).conduct())
     try:
         ended = str(await run.task)
     except (asyncio.CancelledError, ActivityError) as error:
         ended = repr(error)
+    if run.person is not None:
+        run.person.cancel()
+        await asyncio.wait([run.person])
     now = run.host.now().timestamp()
     parts = {
         "ended": ended,
@@ -320,6 +455,8 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         parts["requests"] = requests_as_text(api.requests)
     left = state.model_dump(mode="json", exclude={"resolved", "notebook", "events", "result"})
     parts["state"] = lines_of(left)
+    if not way.ordered:
+        parts |= {name: "\n".join(sorted(parts[name].splitlines())) for name in ("events", "state")}
     await world.close()
     return settled("\n".join(f"=== {name}\n{text}" for name, text in parts.items()) + "\n")
 
@@ -346,7 +483,7 @@ async def recording_of(name: str, folder: Path) -> str:
     way = WAYS[name]
     if way.scenario is None:
         return await conduct(way, folder, None)
-    async with MessagesApi(way.scenario, plan=way.plan) as api:
+    async with MessagesApi(way.scenario, plan=way.plan, by_role=way.by_role) as api:
         return await conduct(way, folder, api)
 
 

@@ -15,16 +15,13 @@ from contracts.plan import Plan
 from contracts.reflective_roles import StepDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
-from tests.comparable import comparable
 from tests.fakes import reflective_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
-from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind, position_of
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
@@ -242,53 +239,6 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert "reflector" in roles
     assert state.resolved is not None
     assert state.resolved.depth == "light"
-
-
-async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -> None:
-    """Its position is all that it needs: it survives JSON and the packing that leaves defaults out."""
-    whole = World(tmp_path / "whole")
-    undisturbed, _ = await conduct(whole)
-    world = World(tmp_path / "pieces")
-    state, units = await begin(world, strategy="reflective"), 0
-    while True:
-        run = ResearchRun(state, Inbox(), world.host())
-        step = await ReflectiveStrategy().advance(run)
-        if isinstance(step, Finished):
-            await close(run, step.reason)
-            break
-        await ReflectiveStrategy().pause(run, ReflectiveStrategy().evaluate(run, step))
-        state = ResearchState.unpack(state.pack())
-        assert state.position is not None
-        assert state.position.strategy == "reflective"
-        units += 1
-    assert units >= 6
-    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
-
-
-@pytest.mark.parametrize("after", range(1, 7))
-async def test_stopped_after_any_unit_it_reports_what_is_there_and_goes_on_later(tmp_path: Path, after: int) -> None:
-    """Stopped, it ends as partial with what was found; resumed, it ends with the report of an undisturbed run."""
-    world = World(tmp_path)
-    state = await begin(world, strategy="reflective")
-    inbox = Inbox()
-    driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
-    for _ in range(after):
-        await driver.step()
-    inbox.interrupt(StopReason.USER_STOPPED)
-    await driver.conduct()
-    assert state.result is not None
-    assert state.result.outcome is (Outcome.PARTIAL if state.findings else Outcome.FAILED)
-    assert bool(state.citations) is bool(state.findings)
-    stored, fresh = ResearchState.unpack(state.pack()), (await begin(world, strategy="reflective"))
-    assert fresh.resolved is not None
-    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resumed)
-    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
-    await Driver(ResearchRun(later, Inbox(), world.host()), ReflectiveStrategy()).conduct()
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
-    assert {finding.id for finding in later.findings} == {finding.id for finding in undisturbed.findings}
-    assert [step.text for step in steps_of(later.plan)] == [step.text for step in steps_of(undisturbed.plan)]
 
 
 def test_steps_and_modes_are_known_to_those_who_have_them() -> None:

@@ -8,17 +8,14 @@ import pytest
 
 from contracts import strategies
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, NodeStatus, Outcome
 from tests.architecture.repository import PACKAGES, python_files
-from tests.comparable import comparable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.toy.strategy import ToyStrategy
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
-from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run_status import status_of
@@ -60,26 +57,6 @@ async def test_it_answers_with_a_model(tmp_path: Path) -> None:
     assert set(state.engine_by_role.values()) == {EngineKind.MODEL.value}
     assert state.prompt_versions["scribe"] == "toy-1"
     assert state.citations
-
-
-async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -> None:
-    """Its position is all that it needs: it survives JSON and the packing that leaves defaults out."""
-    whole = World(tmp_path / "whole")
-    undisturbed = await begin(whole, strategy="toy")
-    await Driver(ResearchRun(undisturbed, Inbox(), whole.host()), ToyStrategy()).conduct()
-    world = World(tmp_path / "pieces")
-    state = await begin(world, strategy="toy")
-    while True:
-        run = ResearchRun(state, Inbox(), world.host())
-        step = await ToyStrategy().advance(run)
-        if isinstance(step, Finished):
-            await close(run, step.reason)
-            break
-        await ToyStrategy().pause(run, ToyStrategy().evaluate(run, step))
-        state = ResearchState.unpack(state.pack())
-        assert state.position is not None
-        assert state.position.strategy == "toy"
-    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
 
 
 async def test_status_shows_its_own_units(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from activities.reporting.audit import audit
 from activities.verifying.claim_conclusions import score
-from contracts import strategies
 from contracts.claims import Verdict, VerdictsEntry
 from contracts.documents import DocumentRef
 from contracts.request import Checks, Limits, Review
@@ -22,7 +21,6 @@ from tests.fakes import checking_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
-from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.phases.claim_verification import VERIFICATION
@@ -55,19 +53,18 @@ async def finished(
     folder: Path,
     by_role: dict[str, str],
     *,
-    strategy: str = "supervisor",
     prepare: Callable[[InProcessHost, Inbox], None] = lambda host, inbox: None,
     **fields: Any,
 ) -> AsyncIterator[Finished]:
     """A run with `verify: full` whose writer embroiders, to its end."""
-    roles = {"synthesizer": "embroiders", "scribe": "embroiders", **by_role}
+    roles = {"synthesizer": "embroiders", **by_role}
     async with MessagesApi(by_role=roles) as api:
         world = model_world(folder, api.base_url)
         try:
-            state = await begin(world, strategy=strategy, **({"verify": "full"} | fields))
+            state = await begin(world, **({"verify": "full"} | fields))
             host, inbox = world.host(), Inbox()
             prepare(host, inbox)
-            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of(strategy)).conduct()
+            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of("supervisor")).conduct()
             yield Finished(world, state, api, outcome)
         finally:
             await world.close()
@@ -240,19 +237,6 @@ async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> N
     assert set(summary.methods) <= {"verbatim", "rules", "none"}
     assert summary.verdicts["supported"] == summary.claims
     assert state.result.review.method == "rules"
-
-
-async def test_a_strategy_from_outside_is_checked_unchanged(tmp_path: Path) -> None:
-    """The phase works on the draft, whoever wrote it and however the run went (X-8)."""
-    strategies.declare(TOY)
-    try:
-        async with finished(tmp_path, {}, strategy="toy") as run:
-            document = await run.document()
-    finally:
-        del strategies._declared[TOY.name]
-    assert document["strategy"] == "toy"
-    assert document["verification"]["correction_counts"]
-    assert "Zyzzyva" not in document["report"]["markdown"].split("## Sources")[0]
 
 
 async def test_progress_has_the_verification_as_one_more_unit(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.request import Approve, Clarify
 from contracts.resolved import EffectiveGates
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NodeKind, Outcome, StopReason
 from contracts.waiting import APPROVAL_PHRASE, Waiting, WaitKind
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
@@ -30,11 +30,9 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.rules import replies
-from workflows.run.inbox import Answered, Approved, Inbox, RejectedPlan, Revised, Said
+from workflows.run.inbox import Answered, Approved, Inbox, Said
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.run.web_ui_details import details_markdown
-from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
 HOUR = 3_600.0
@@ -85,150 +83,6 @@ async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -
     made.task.cancel()
     await asyncio.wait([made.task])
     await world.close()
-
-
-@pytest.mark.parametrize("strategy", ["supervisor", "toy"])
-async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_path: Path, strategy: str) -> None:
-    """Whatever the strategy: no search and no read before; an hour of waiting leaves the deadline as far away (X-1)."""
-    async with conducted(tmp_path, strategy, gates={"approve": "plan"}) as made:
-        waiting = await made.asked()
-        left = made.run.remaining_seconds()
-        await made.host.advance(HOUR)
-        assert (made.state.status, made.left()) == (RunStatus.AWAITING_APPROVAL, 0)
-        assert made.run.remaining_seconds() == left
-        assert status_of(made.state, made.host.now().timestamp()).elapsed_seconds == 0
-        await made.answered(Approved(waiting.plan_version))
-        assert await made.task is Outcome.COMPLETED, made.state.failed_branches
-    assert made.state.approved_version == waiting.plan_version
-    assert made.state.usage.active_seconds == 0
-    assert made.left() > 0
-    assert [event.type for event in made.state.events].count("wait.reminder") == 0
-
-
-@pytest.mark.parametrize("strategy", ["supervisor", "toy"])
-async def test_guidance_gives_another_version_and_only_the_newest_can_be_approved(
-    tmp_path: Path, strategy: str
-) -> None:
-    """The planner works again by the person's words; what was approved before that counts for nothing."""
-    async with conducted(tmp_path, strategy, gates={"approve": "plan"}) as made:
-        first = await made.asked()
-        await made.answered(Revised(guidance="look at autovacuum settings of the engine"))
-        second = await made.asked()
-        while made.state.waiting is None or made.state.waiting.plan_version == first.plan_version:
-            await asyncio.sleep(0.01)
-        second = made.state.waiting
-        assert (first.plan_version, second.plan_version) == (1, 2)
-        with pytest.raises(replies.Unacceptable, match="version: 1 is older than the plan that there is"):
-            replies.read_approval(made.state, [], 1)
-        assert made.left() == 0
-        await made.answered(replies.read_approval(made.state, [], 2))
-        assert await made.task is Outcome.COMPLETED
-    assert made.state.guidance[0].text == "look at autovacuum settings of the engine"
-
-
-@pytest.mark.parametrize("strategy", ["supervisor", "toy"])
-async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, strategy: str) -> None:
-    """The sub-queries of a person take the place of the planner's, in a tree below the same node."""
-    async with conducted(tmp_path, strategy, gates={"approve": "plan"}) as made:
-        await made.asked()
-        edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
-        await made.answered(replies.read_revision(made.state, [], edit))
-        assert made.state.waiting is not None
-        assert (made.state.plan.version, made.state.waiting.plan_version) == (2, 2)
-        await made.answered(replies.read_approval(made.state, [], 2))
-        await made.task
-    (node,) = [one for one in made.state.plan.sub_queries if one.origin == "plan"]
-    assert node.text == "What does a vacuum freeze?"
-    parents = [one.id for one in made.state.plan.nodes if not one.needs_search]
-    assert node.parent == (parents[0] if parents else None)
-    assert made.state.plan.brief == "freezing alone"
-
-
-async def test_nobody_answers_one_reminder_then_the_end_which_can_be_resumed(tmp_path: Path) -> None:
-    """Half-way there is one reminder; at the end the run has its own reason, its plan, and is asked for again."""
-    limits = {"max_wait_seconds": HOUR}
-    async with conducted(tmp_path, gates={"approve": "plan"}, limits=limits) as made:
-        await made.asked()
-        await made.host.advance(0.5 * HOUR)
-        await made.host.advance(0.25 * HOUR)
-        assert not made.task.done()
-        await made.host.advance(0.25 * HOUR)
-        assert await made.task is Outcome.TIMED_OUT
-        result, state = made.state.result, made.state
-    assert result is not None
-    assert (result.stop_reason, result.resumable) == (StopReason.APPROVAL_EXPIRED, True)
-    assert "research resume r-unit" in result.limitations[0]
-    assert [event.type for event in state.events].count("wait.reminder") == 1
-    assert made.left() == 0
-    again = resume_state(ResearchState.unpack(state.pack()), state.resolved, "now", strategy_of("supervisor").resumed)  # type: ignore[arg-type]
-    assert (again.waiting, again.result, again.plan.version) == (None, None, 1)
-    async with conducted(tmp_path / "again", gates={"approve": "plan"}) as resumed:
-        resumed.task.cancel()
-        again.deadline_at = 4e9
-        asked = Conducted(resumed.world, again, "supervisor")
-        assert (await asked.asked()).plan_version == 1
-        await asked.answered(Approved(1))
-        assert await asked.task is Outcome.COMPLETED
-
-
-@pytest.mark.parametrize(
-    ("said", "outcome", "reason"),
-    [
-        (RejectedPlan("too wide"), Outcome.REFUSED, StopReason.APPROVAL_REJECTED),
-        (None, Outcome.FAILED, StopReason.USER_STOPPED),
-    ],
-    ids=["rejected", "stopped"],
-)
-async def test_a_run_that_may_not_begin_ends_without_a_report_and_keeps_its_plan(
-    tmp_path: Path, said: RejectedPlan | None, outcome: Outcome, reason: StopReason
-) -> None:
-    """RejectedPlan or stopped: nothing was searched, nothing is written, and resuming is possible."""
-    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
-        await made.asked()
-        if said is None:
-            made.inbox.interrupt(StopReason.USER_STOPPED)
-        else:
-            made.inbox.said.append(said)
-        assert await made.task is outcome
-        stored = ResearchState.model_validate_json(await made.world.sessions.load("r-unit") or "")
-    assert made.state.result is not None
-    assert (made.state.result.stop_reason, made.state.result.resumable) == (reason, True)
-    assert made.state.draft is None
-    assert (stored.plan.version, stored.status.value) == (1, outcome.value)
-    assert made.left() == 0
-
-
-async def test_a_run_that_waits_goes_on_in_another_process(tmp_path: Path) -> None:
-    """All of a wait is in the state: rebuilt from JSON it waits for the same until the same time, its clock stopped."""
-    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
-        waiting = await made.asked()
-        left = made.run.remaining_seconds()
-        state = ResearchState.unpack(made.state.pack())
-        made.task.cancel()
-        await asyncio.wait([made.task])
-        other = Conducted(made.world, state, "supervisor")
-        await other.host.advance(HOUR)
-        assert other.state.waiting == waiting
-        assert other.state.status is RunStatus.AWAITING_APPROVAL
-        await other.answered(Approved(1))
-        assert other.run.remaining_seconds() == pytest.approx(left)
-        assert await other.task is Outcome.COMPLETED
-    assert [name for name, _ in other.host.calls].count("plan_research") == 0
-
-
-async def test_answers_reach_the_planner_and_an_open_question_is_stated(tmp_path: Path) -> None:
-    """The rules ask what “it” is; the answer becomes guidance, and planning comes after it."""
-    async with conducted(tmp_path, gates={"clarify": "required"}) as made:
-        waiting = await made.asked()
-        assert waiting.kind is WaitKind.CLARIFICATION
-        assert [name for name, _ in made.host.calls].count("plan_research") == 0
-        with pytest.raises(replies.Unacceptable, match="2 were given to 1 question"):
-            replies.read_answers(made.state, [], ["a", "b"])
-        await made.answered(replies.read_answers(made.state, [], ["the freezing of old rows"]))
-        assert await made.task is Outcome.COMPLETED
-    assert made.state.guidance[0].text.startswith("the freezing of old rows")
-    assert any("freezing" in node.text for node in made.state.plan.sub_queries)
-    assert made.state.clarification.rounds[0].answers == ["the freezing of old rows"]
 
 
 async def test_a_clear_question_is_not_asked_about(tmp_path: Path) -> None:
@@ -406,25 +260,6 @@ def test_presets_ask_nobody() -> None:
     """Without a word in the request nobody is waited for."""
     gates = EffectiveGates()
     assert (gates.clarify, gates.approve) == (Clarify.OFF, Approve.NONE)
-
-
-async def test_a_cancelled_wait_is_asked_again_when_it_is_resumed(tmp_path: Path) -> None:
-    """Cancelling keeps the plan; a resumed run waits anew, with all of its time."""
-    async with conducted(tmp_path, gates={"approve": "plan"}) as made:
-        await made.asked()
-        await made.run.checkpoints.settle()  # a save that is cut off may still be written
-        made.task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await made.task
-        stored = ResearchState.model_validate_json(await made.world.sessions.load("r-unit") or "")
-        assert (stored.status, stored.plan.version) == (RunStatus.CANCELLED, 1)
-        assert stored.resolved is not None
-        again = resume_state(stored, stored.resolved, "now", strategy_of("supervisor").resumed)
-        again.clock_started_at, again.deadline_at = made.host.now().timestamp(), 4e9
-        other = Conducted(made.world, again, "supervisor")
-        assert (await other.asked()).plan_version == 1
-        await other.answered(Approved(1))
-        assert await other.task is Outcome.COMPLETED
 
 
 async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None:

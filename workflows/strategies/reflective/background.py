@@ -24,7 +24,7 @@ async def investigate(run: ResearchRun) -> None:
     nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
     searching = Searching(run, nodes)
-    answers = await run.within_limits(_search(searching, nodes))
+    answers = await run.within_limits(_search(searching, nodes, run.resolved.limits.max_parallel))
     hits: dict[str, SearchHit] = {}
     for node, answer in zip(nodes, answers, strict=True):
         asked = [record_of(node, name, found=found, source_type=kind) for name, kind, found in answer.asked]
@@ -38,5 +38,11 @@ async def investigate(run: ResearchRun) -> None:
     run.decided(number, {"titles": len(hits)})
 
 
-async def _search(searching: Searching, nodes: list[PlanNode]) -> list[Answers]:
-    return list(await asyncio.gather(*(searching.search(node) for node in nodes)))
+async def _search(searching: Searching, nodes: list[PlanNode], at_once: int) -> list[Answers]:
+    turns = asyncio.Semaphore(at_once)
+
+    async def search(node: PlanNode) -> Answers:
+        async with turns:
+            return await searching.search(node)
+
+    return list(await asyncio.gather(*(search(node) for node in nodes)))

@@ -39,6 +39,7 @@ from workflows.strategies.reflective.routing import limits_choice, only_step, ro
 from workflows.strategies.reflective.step_decision import decide_step, fewest_steps, may_adjust
 from workflows.strategies.reflective.step_progress import (
     LABELS,
+    describe_steps,
     named_step,
     progress_of,
     step_summary,
@@ -53,7 +54,6 @@ from workflows.strategies.reflective.steps import (
     steps_of,
     summaries_of,
     with_new_steps,
-    with_queries_as_steps,
     with_wish,
     without_steps,
 )
@@ -199,13 +199,12 @@ class ReflectiveStrategy:
         position.feedback, position.suggested_changes = "", []
         run.note(
             "plan.drafted",
-            f"{len(steps_of(state.plan))} steps",
+            describe_steps(len(steps_of(state.plan))),
             count=len(steps_of(state.plan)),
             version=state.plan.version,
         )
 
     async def _research(self, run: ResearchRun) -> None:
-        run.state.plan = with_queries_as_steps(run.state.plan)
         left = pending_steps(run.state.plan)
         run.state.draft = None  # it does not know what this step finds
         if not left:

@@ -81,13 +81,18 @@ def _unit(state: ResearchState, kind: UnitKind) -> UnitProgress:
     return UnitProgress(name=kind, label=LABELS[kind], mark=mark, detail=unit_summary(state, kind) if done else "")
 
 
+def describe_steps(number: int) -> str:
+    """How many steps there are, in words."""
+    return f"{number} step{'' if number == 1 else 's'}"
+
+
 def unit_summary(state: ResearchState, kind: UnitKind) -> str:
     """What a unit has brought, in a few words."""
     position = read_position(state)
     return {
-        UnitKind.COORDINATION: f"{position.route}{f', {position.choice}' if position.choice else ''}",
+        UnitKind.COORDINATION: ", ".join(dict.fromkeys(filter(None, (position.route.value, position.choice)))),
         UnitKind.BACKGROUND: f"{len(position.background)} titles",
-        UnitKind.PLANNING: f"{len(steps_of(state.plan))} steps",
+        UnitKind.PLANNING: describe_steps(len(steps_of(state.plan))),
         UnitKind.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
         UnitKind.ANSWER: f"{state.draft.word_count if state.draft else 0} words",
     }[kind]

@@ -89,18 +89,6 @@ def with_new_steps(plan: Plan, title: str, thought: str, fresh: Sequence[PlanNod
     return Plan(version=plan.version + 1, brief=brief, nodes=[*kept, *(s for s in fresh if s.id not in known)])
 
 
-def with_queries_as_steps(plan: Plan) -> Plan:
-    """The plan with a step above each search that has none: a person may have written a list of searches."""
-    nodes: list[PlanNode] = []
-    for node in plan.nodes:
-        if node.parent is None and node.kind is NodeKind.QUERY:
-            step = step_node(StepDraft(title=node.text, description=node.text), node.iteration)
-            nodes += [step, node.model_copy(update={"parent": step.id, "depth": 1})]
-        else:
-            nodes.append(node)
-    return plan.model_copy(update={"nodes": nodes})
-
-
 def with_wish(plan: Plan, gap: Gap, iteration: int, most: int) -> tuple[Plan, PlanNode | None]:
     """The plan with a step for what a person asked for before all that were not begun, and the one that gave way.
 

@@ -9,6 +9,7 @@ import pytest
 
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import render
+from benchmarks.truth.forgery import forge
 from contracts.identity import digest
 from providers.errors import ContentMissing
 from providers.isolation.killable_calls import KillableCalls
@@ -153,6 +154,8 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("claim_not_the_quote", ["claims", 5, "method"], "verbatim"),
     ("verdict_without_method", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
     ("verdict_differs", ["claims", 5, "verdict"], "contradicted"),
+    ("claim_unlisted", ["claims"], lambda claims: claims[:-1]),
+    ("claim_altered", ["claims", 0, "id"], "c-" + 32 * "0"),
     ("verdict_differs", ["claims", 0], lambda claim: claim | {"method": "rules", "verdict": "unsupported"}),
     ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
@@ -176,7 +179,7 @@ async def test_what_no_rule_can_judge_again_is_counted(
 ) -> None:
     """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
-    assert result.problems == []
+    assert {problem.kind for problem in result.problems} <= {"claim_altered"}
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
 
@@ -189,6 +192,23 @@ async def test_every_altered_field_is_found(
     result = await audited(store, changed(path, value))
     assert kind in {problem.kind for problem in result.problems}
     assert not result.passed
+
+
+@pytest.mark.parametrize("method", ["verbatim", "rules", "model"])
+@pytest.mark.parametrize("place", [0, 5])
+@pytest.mark.parametrize("new_id", [False, True])
+async def test_a_sentence_that_is_forged_throughout_is_found(
+    store: MemoryStore, method: str, place: int, new_id: bool
+) -> None:
+    """Text, claim and hashes agree; the id of the claim, or its verdict, does not follow from its words."""
+    claim = REPORT["claims"][place]
+    words = claim["text"].replace("two ", "nine ", 1).replace("200", "900", 1)
+    assert words != claim["text"]
+    forged = forge(REPORT, place, words, "supported", method, new_id=new_id)
+    result = await audited(store, forged, forged["report"]["markdown"])
+    kinds = {problem.kind for problem in result.problems}
+    assert kinds & {"claim_not_the_quote", "verdict_differs"} if new_id else "claim_altered" in kinds
+    assert "text_altered" not in {problem.kind for problem in result.problems}
 
 
 async def test_markdown_that_differs_is_found(store: MemoryStore) -> None:

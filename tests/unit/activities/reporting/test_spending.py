@@ -49,10 +49,14 @@ def test_a_session_that_never_kept_parts_has_none() -> None:
 
 
 def test_the_report_tells_what_was_used() -> None:
-    """Method and limits name calls, tokens, cache and cost, in total and by role, in each form of the report."""
+    """Method and limits name calls, tokens, cache and cost, in total and by role, in each form of the report.
+
+    Roles stand in the order of their names: which one answered first is chance.
+    """
     sentence, roles = usage_words(used(), ReportWords("en"))
     assert sentence == "3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, 0.0323 USD."
-    assert roles[0] == "planner: 1 model call, 1,000 tokens, 0.0123 USD"
+    assert [line.split(":")[0] for line in roles] == ["analyzer", "gatherer", "planner"]
+    assert roles[-1] == "planner: 1 model call, 1,000 tokens, 0.0123 USD"
     rendered = render(used(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
     assert "0.0123 USD" in rendered.markdown
     assert "0.0123 USD" in rendered.html
@@ -62,7 +66,7 @@ def test_an_unknown_cost_is_called_unknown() -> None:
     """Never 0: what is known of it is said to be a part."""
     sentence, roles = usage_words(used(cost=None), ReportWords("en"))
     assert "cost unknown, 0.0200 USD of it known" in sentence
-    assert roles[0].endswith("cost unknown")
+    assert roles[-1].endswith("cost unknown")
 
 
 def test_a_run_that_cost_nothing_says_nothing_of_it() -> None:

@@ -203,3 +203,17 @@ def test_who_is_asked_first_is_paid_for() -> None:
     without = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False)
     asked = estimate(SUPERVISOR, UNCAPPED, MODELS, PRICES, thinks=False, clarifies=True)
     assert (asked.calls.low - without.calls.low, asked.calls.high - without.calls.high) == (1, 3)
+
+
+def test_a_long_report_is_counted_by_its_sections() -> None:
+    """Each section is a call of its own beside the frame, each time that the report is written; short ones have none."""
+    resolved = states.resolved(engine=EngineKind.MODEL, models=MODELS, limits=UNCAPPED)
+
+    def writer(**changes: object) -> Range:
+        by_role = estimate_of(resolved.model_copy(update=changes), PRICES).by_role
+        return next(role.calls for role in by_role if role.role == "synthesizer")
+
+    whole = writer(target_words=2_499)
+    assert writer(target_words=2_500) == Range(low=whole.low + 2, high=whole.high * (1 + 12))
+    asked = writer(target_words=4_000, sections=["Costs", "Risks", "Dates"])
+    assert asked == Range(low=whole.low + 3, high=whole.high * (1 + 3))

@@ -43,6 +43,9 @@ def test_a_plan_as_json_is_taken_as_the_command_shows_it() -> None:
         '{"version": 2, "brief": "x", "sub_queries": ["a b", {"query": "c"}], "waiting": null, "nodes": []}'
     )
     assert read_revision(waits(), [], given).plan is not None
+    shown = read_plan(PLAN.model_dump_json())
+    assert [part["query"] for part in shown["sub_queries"]] == [node.text for node in NODES]
+    assert read_revision(waits(), [], shown).plan is not None
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,25 @@ async def test_an_editor_changes_the_text_or_says_why_not(monkeypatch: pytest.Mo
     monkeypatch.setenv("VISUAL", "no-such-editor-here")
     with pytest.raises(CommandError, match=r"cannot be started: .*set EDITOR, or use --set FILE"):
         await replies_of_person.edit_text("x")
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(CommandError, match="no terminal for an editor: use --set FILE"):
+        await replies_of_person.edit_text("x")
+
+
+@pytest.mark.parametrize(
+    ("known", "problem"),
+    [
+        (PLAN, "no approval is open"),
+        (PLAN.model_copy(update={"approved_version": 2}), "version 2 is approved"),
+        (PLAN.model_copy(update={"waiting": QUESTIONS}), "no approval is open"),
+    ],
+)
+def test_no_editor_opens_for_a_plan_that_waits_for_nothing(known: PlanAnswer, problem: str) -> None:
+    """Whoever may not edit a plan is told so before, not after."""
+    with pytest.raises(CommandError, match=f"the plan of r-1 cannot be edited: {problem}"):
+        replies_of_person.require_wait(known, "r-1")
+    replies_of_person.require_wait(PLAN.model_copy(update={"waiting": APPROVAL}), "r-1")
 
 
 class FakeHandle:

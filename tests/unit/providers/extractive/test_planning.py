@@ -77,6 +77,15 @@ def test_guidance_of_a_person_is_searched_and_that_of_the_rules_is_not() -> None
     assert "bananas" not in queries
 
 
+def test_what_a_person_asks_for_is_searched_however_short_it_is() -> None:
+    """One short word is a search of its own, padded to the length that a search has; elsewhere it would be too short."""
+    person = Guidance(origin="person", text="Look at locks, too.", answer="looks at locks", look_at=["locks"])
+    queries = [query.query for query in plan(plan_input("How does it work?", guidance=[person])).sub_queries]
+    assert any("locks" in query and len(query) >= 10 for query in queries), queries
+    unasked = plan(plan_input("How does it work?", system_prompt="Be blunt."))
+    assert not any("blunt" in query.query for query in unasked.sub_queries)
+
+
 def test_short_question_is_still_searchable() -> None:
     """A question of one word gives searches of at least ten characters."""
     assert all(len(query.query) >= 10 for query in plan(plan_input("WAL?")).sub_queries)

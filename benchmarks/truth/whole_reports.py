@@ -1,0 +1,396 @@
+"""Corrupt sentences of whole reports and let `verify: full` and `audit` loose on them.
+
+    python -m benchmarks.truth --whole
+
+The reports are about manuals that Debian packages ship. Their sentences are paraphrases written by hand before they
+were judged (`manuals.jsonl`, whose false alarms were then mended, and `manuals_unseen.jsonl`), and sentences of the manuals
+themselves; every second one is then changed by a seeded program. Reports are closed as a run closes them: weighed,
+checked, corrected, checked again, rendered. At last somebody forges the finished reports, and they are audited.
+"""
+
+import asyncio
+import json
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from activities.reporting.audit import audit
+from activities.reporting.revising import redraft, store_draft
+from benchmarks.truth.corruption import CHANGES, Sentence, names_in
+from benchmarks.truth.forgery import forge
+from contracts.claims import CheckMethod, Verdict
+from contracts.documents import DocumentRef, ReportDraft
+from contracts.evidence import Evidence
+from contracts.identity import digest, evidence_id, source_id
+from contracts.messages import PrepareRequest
+from contracts.request import ResearchRequest
+from contracts.sources import Source
+from contracts.state import ResearchState
+from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, StopReason
+from providers.reading.extraction import extract
+from providers.sentences import sentence_spans
+from tests.fakes import checking_work, model_scenarios
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_request import ModelRequest
+from tests.fakes.model_scenarios import Reply, answered
+from tests.fakes.world import World, model_world
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+
+MANUALS: Final = Path("/usr/share/doc")
+CLAIMS: Final = Path(__file__).with_name("manuals.jsonl")
+UNSEEN: Final = Path(__file__).with_name("manuals_unseen.jsonl")
+"""Nobody may look at what goes wrong with these while changing the rules."""
+PACKAGES: Final = "postfix-doc, bzip2-doc, base-passwd, valgrind, python-django-doc, varnish-doc"
+SEEDS: Final = (1, 2, 3, 4, 5, 6)
+FLAGGED: Final = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIAL)
+INVENTED: Final = (
+    "[99]",
+    "[ev-00000000000000000000000000000000]",
+    "[src-0000000000]",
+    "([proof](https://evil.test/a))",
+)
+NUMBERS: Final = re.compile(r"\[\d+\]")
+WORD: Final = re.compile(r"\w+")
+RULES: Final = "no model"
+CHECKERS: Final = (RULES, "lying", "believing", "knowing")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A true sentence with the passage that it cites."""
+
+    words: str
+    passage: str
+    file: str
+    paraphrase: bool
+
+
+@dataclass(frozen=True)
+class Written:
+    """A sentence of a draft."""
+
+    told: Told
+    words: str
+    marks: str
+    change: str
+    """What was changed; empty for nothing."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished report with what was written into its draft, and its audit's view of the store."""
+
+    document: dict[str, Any]
+    markdown: str
+    html: bytes
+    written: list[Written]
+    world: World
+
+    async def audited(self, document: Mapping[str, Any]) -> list[str]:
+        """The kinds of difference that an audit of this document finds."""
+
+        async def text(name: str) -> str:
+            return await self.world.content.get_text(DocumentRef(hash=name))
+
+        forged = document is not self.document
+        markdown = document["report"]["markdown"] if forged else self.markdown
+        result = await audit(document, text, None, markdown=markdown, html=None if forged else self.html)
+        return [problem.kind for problem in result.problems]
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+def read_manuals(folder: Path = MANUALS, claims: Path = CLAIMS) -> tuple[list[Told], dict[str, tuple[str, str]]]:
+    """The sentences with their passages, and title and text of each file. Raises `FileNotFoundError`."""
+    told, texts = [], {}
+    for line in claims.read_text(encoding="utf-8").splitlines():
+        item = json.loads(line)
+        name = item["file"]
+        if name not in texts:
+            found = extract((folder / name).read_bytes(), name)
+            texts[name] = (found.title, found.text)
+        passage = _passage(texts[name][1], item["begins"])
+        told.append(Told(item["claim"], passage, name, paraphrase=True))
+        told.append(Told(" ".join(passage.split()), passage, name, paraphrase=False))
+    return told, texts
+
+
+def _passage(text: str, beginning: str) -> str:
+    """The sentence of a text that begins so, whatever its white space."""
+    pattern = r"\s+".join(re.escape(word) for word in beginning.split())
+    found = re.search(pattern, text)
+    if found is None:
+        raise ValueError(f"no sentence begins with “{beginning}”: the package is of another version")
+    first, last = next(iter(sentence_spans(text[found.start() : found.start() + 1_000])))
+    return text[found.start() + first : found.start() + last].strip()
+
+
+def write(told: Sequence[Told], ids: Mapping[str, str], chance: random.Random) -> list[Written]:
+    """The sentences of a draft, every second one changed in one of the ways that it allows."""
+    names = tuple(names_in([one.passage for one in told], "en"))
+    written = []
+    for one in told:
+        marks, words, change = f"[{ids[one.passage]}]", one.words, ""
+        if chance.random() < 0.5:
+            ways = {name: way(Sentence(words, "en", names), chance) for name, way in CHANGES.items()}
+            possible = [name for name, new in ways.items() if new is not None and new != words]
+            change = chance.choice([*possible, *possible, "citation", "source"])
+            if change == "citation":
+                others = [other.passage for other in told if other.passage != one.passage and other.file != one.file]
+                marks = f"[{ids[chance.choice(others or [told[0].passage])]}]"
+            elif change == "source":
+                marks = chance.choice(INVENTED)
+            else:
+                words = str(ways[change])
+        written.append(Written(one, words, marks, change))
+    return written
+
+
+def as_draft(written: Sequence[Written]) -> str:
+    """Title, summary, a section of paraphrases and one of the manual's own words."""
+    lines = [_line(one) for one in written]
+    free = [line for line, one in zip(lines, written, strict=True) if one.told.paraphrase]
+    own = [line for line, one in zip(lines, written, strict=True) if not one.told.paraphrase]
+    parts = [
+        "# What the manuals say",
+        "## Summary",
+        " ".join(free[:3]),
+        "## Details",
+        "\n".join(f"- {x}" for x in free[3:]),
+    ]
+    return "\n\n".join([*parts, "## In their own words", "\n".join(f"- {line}" for line in own)]) + "\n"
+
+
+def _line(one: Written) -> str:
+    return f"{one.words.removesuffix('.')} {one.marks}." if one.told.paraphrase else f"{one.words} {one.marks}"
+
+
+# --- how it is closed -------------------------------------------------------------------------------------------------
+@asynccontextmanager
+async def world_of(folder: Path, checker: str, known: Mapping[str, str]) -> AsyncIterator[World]:
+    """A world without a model, or with one whose checker answers so; `known` are the changed sentences."""
+    if checker == RULES:
+        world = World(folder)
+        try:
+            yield world
+        finally:
+            await world.close()
+        return
+    model_scenarios.SCENARIOS["knowing"] = _knowing(known)
+    async with MessagesApi(by_role={"checker": checker}) as api:
+        world = model_world(folder, api.base_url)
+        try:
+            yield world
+        finally:
+            await world.close()
+
+
+def _knowing(changed: Mapping[str, str]) -> Callable[[ModelRequest], Reply]:
+    """A checker that knows which sentences were changed."""
+
+    def reply(request: ModelRequest) -> Reply:
+        asked = checking_work.statements_of(request.prompt)
+        given = checking_work.believing(request.prompt)["verdicts"]
+        for one, item in zip(asked, given, strict=True):
+            if _same(one.text) in changed:
+                item["verdict"] = "unsupported"
+        return answered(request, json.dumps({"verdicts": given}))
+
+    return reply
+
+
+def _same(words: str) -> str:
+    """A sentence as it is found again: its words alone."""
+    return " ".join(WORD.findall(NUMBERS.sub("", words))).casefold()
+
+
+async def finish(
+    world: World, written: Sequence[Written], texts: Mapping[str, tuple[str, str]], ids: Mapping[str, str]
+) -> Finished:
+    """A run that has just written this draft, to its end."""
+    host = world.host()
+    request = ResearchRequest(query="What do the manuals say?", corpus="manual", verify="full")
+    prepared = await host.implementations["prepare_research"](
+        PrepareRequest(research_id="r-whole", request_json=request.model_dump_json(exclude_unset=True))
+    )
+    state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+    state.clock_started_at = host.now().timestamp()
+    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+    state.engine_by_role[AgentRole.SYNTHESIZER.value] = EngineKind.MODEL.value
+    state.usage = state.usage.model_copy(update={"input_tokens": 60_000})
+    for name, (title, text) in texts.items():
+        state.sources[source_id(_url(name))] = await _source(world, name, title, text)
+    for passage, identity in ids.items():
+        name = next(one.told.file for one in written if one.told.passage == passage)
+        start = texts[name][1].index(passage)
+        state.evidence[identity] = Evidence(
+            id=identity,
+            source_id=source_id(_url(name)),
+            start=start,
+            end=start + len(passage),
+            quote_hash=digest(passage),
+        )
+    text = as_draft(written)
+    packed, parts = redraft(ReportDraft(document=DocumentRef(hash=digest(text))), text)
+    state.draft = await store_draft(world.content, ReportDraft.model_validate_json(packed), parts)
+    await close(ResearchRun(state, Inbox(), host), StopReason.NO_OPEN_GAPS)
+    assert state.result is not None
+    assert state.result.files is not None
+    files = state.result.files
+    return Finished(
+        json.loads(await world.content.get_text(files.json_document)),
+        await world.content.get_text(files.markdown),
+        await world.content.get(files.html),
+        list(written),
+        world,
+    )
+
+
+def _url(name: str) -> str:
+    return f"corpus:manual/{name}"
+
+
+async def _source(world: World, name: str, title: str, text: str) -> Source:
+    stored = await world.content.put_text(text)
+    raw = await world.content.put(text.encode(), "text/html")
+    return Source(
+        id=source_id(_url(name)),
+        url=_url(name),
+        title=title,
+        provider="corpus",
+        source_type="file",
+        status=SourceStatus.FULL,
+        quality=Quality.HIGH,
+        content_hash=raw.hash,
+        raw=raw,
+        text=stored,
+        analyzed=True,
+    )
+
+
+# --- what is found ----------------------------------------------------------------------------------------------------
+def outcomes(finished: Finished) -> Iterator[tuple[Written, str]]:
+    """What became of each sentence of the draft.
+
+    Its verdict; `verbatim`; `gone` where it does not stand so any more; `mended` where it cites its own passage again.
+    """
+    stands = {_same(claim["text"]): claim for claim in finished.document["claims"]}
+    for one in finished.written:
+        claim = stands.get(_same(one.words))
+        if claim is None:
+            yield one, "gone"
+        elif one.change in ("citation", "source") and _cites(finished.document, claim, one.told.passage):
+            yield one, "mended"
+        elif claim["method"] == CheckMethod.VERBATIM:
+            yield one, str(CheckMethod.VERBATIM)
+        else:
+            yield one, claim["verdict"]
+
+
+def _cites(document: Mapping[str, Any], claim: Mapping[str, Any], passage: str) -> bool:
+    """Whether a claim cites a passage that has all words of this one, or a part of them."""
+    quotes = (item["quote"] for item in document["evidence"] if item["id"] in claim["evidence_ids"])
+    return any(passage in quote or quote in passage for quote in quotes)
+
+
+async def forgeries(finished: Finished, chance: random.Random) -> AsyncIterator[tuple[bool, bool]]:
+    """Claims of a finished report, changed and called supported: with an id made anew or not, and found or not."""
+    document = finished.document
+    names = tuple(names_in([item["quote"] for item in document["evidence"]], "en"))
+    for number, claim in enumerate(document["claims"]):
+        if not claim["evidence_ids"]:
+            continue
+        for change in CHANGES.values():
+            words = change(Sentence(claim["text"], "en", names), chance)
+            if words is None or words == claim["text"] or NUMBERS.findall(words) != NUMBERS.findall(claim["text"]):
+                continue
+            method = claim["method"] if claim["method"] != CheckMethod.NONE else CheckMethod.MODEL
+            for new_id in (False, True):
+                forged = forge(document, number, words, Verdict.SUPPORTED, method, new_id=new_id)
+                yield new_id, bool(await finished.audited(forged))
+
+
+async def measure_checker(
+    checker: str, told: Sequence[Told], texts: Mapping[str, tuple[str, str]], *, failures: bool
+) -> None:
+    """Print what one way of checking makes of all reports."""
+    false: Counter[tuple[str, str]] = Counter()
+    true: Counter[tuple[bool, str]] = Counter()
+    forged: Counter[tuple[bool, bool]] = Counter()
+    audits, addresses, corrections = Counter[bool](), 0, Counter[str]()
+    by_manual = [list(group) for _, group in groupby(told, key=lambda one: one.file.split("/")[0])]
+    for seed in SEEDS:
+        for group in by_manual:
+            chance = random.Random(seed)
+            some = {one.file: texts[one.file] for one in group}
+            ids = {one.passage: _id_of(one, some) for one in group}
+            written = write(group, ids, chance)
+            changed = {_same(one.words): one.change for one in written if one.change}
+            with tempfile.TemporaryDirectory() as folder:
+                async with world_of(Path(folder), checker, changed) as world:
+                    finished = await finish(world, written, some, ids)
+                    for one, outcome in outcomes(finished):
+                        if one.change:
+                            false[one.change, outcome] += 1
+                            if failures and outcome in (Verdict.SUPPORTED, CheckMethod.VERBATIM):
+                                print(f"  {one.change}: {one.words}\n      {one.told.passage}")
+                        else:
+                            true[one.told.paraphrase, outcome] += 1
+                    addresses += (finished.markdown + finished.html.decode()).count("evil.test")
+                    corrections.update(finished.document["verification"]["correction_counts"])
+                    audits[not await finished.audited(finished.document)] += 1
+                    if seed == SEEDS[0]:
+                        async for pair in forgeries(finished, chance):
+                            forged[pair] += 1
+    print(f"  {audits.total()} reports, {audits[True]} pass their audit, corrections {dict(corrections)}")
+    _print_changed(false)
+    for paraphrase in (True, False):
+        mine = Counter({outcome: count for (kind, outcome), count in true.items() if kind is paraphrase})
+        wrong = sum(mine[verdict] for verdict in (*FLAGGED, "gone"))
+        print(
+            f"  unchanged {'paraphrases' if paraphrase else 'sentences of manuals'}: {mine.total()}, "
+            f"flagged or gone {_share(wrong, mine.total())}, {dict(mine)}"
+        )
+    print(f"  addresses outside of the registry: {addresses}")
+    for new_id in (False, True):
+        count = forged[new_id, True] + forged[new_id, False]
+        how = "id made anew" if new_id else "id kept"
+        print(f"  forged afterwards, {how}: found {_share(forged[new_id, True], count)}")
+
+
+def _print_changed(false: Counter[tuple[str, str]]) -> None:
+    for kind in (*sorted({kind for kind, _ in false}), "all"):
+        mine = Counter[str]()
+        for (name, outcome), count in false.items():
+            if kind in (name, "all"):
+                mine[outcome] += count
+        missed = mine[Verdict.SUPPORTED] + mine[CheckMethod.VERBATIM]
+        print(
+            f"  {kind:9} {mine.total():4} changed, caught {_share(mine.total() - missed, mine.total())}, {dict(mine)}"
+        )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} % ({part} of {whole})" if whole else "-"
+
+
+def _id_of(one: Told, texts: Mapping[str, tuple[str, str]]) -> str:
+    start = texts[one.file][1].index(one.passage)
+    return evidence_id(source_id(_url(one.file)), start, start + len(one.passage))
+
+
+def measure_whole_reports(*, failures: bool) -> None:
+    """All ways of checking, in turn; failures of the set that rules were tuned on alone."""
+    for claims in (CLAIMS, UNSEEN):
+        told, texts = read_manuals(claims=claims)
+        for checker in CHECKERS:
+            print(f"\n== {claims.name}, {checker}")
+            asyncio.run(measure_checker(checker, told, texts, failures=failures and claims is CLAIMS))

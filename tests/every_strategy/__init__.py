@@ -1,0 +1,1 @@
+"""What every declared strategy must pass: `pytest tests/every_strategy`. A strategy joins by being declared."""

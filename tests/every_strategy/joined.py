@@ -1,0 +1,234 @@
+"""Which strategies the suites are for, and how one of their runs is driven, disturbed and resumed without a server.
+
+Every strategy that a request can name joins: those of the product, those of installed packages, and the toy.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from contracts import strategies
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.request import Mode
+from contracts.state import ResearchState
+from contracts.strategies import StrategyDeclaration
+from contracts.vocabulary import EngineKind, StopReason
+from contracts.waiting import Waiting
+from tests.fakes.host import InProcessHost
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_request import ROLES
+from tests.fakes.world import World, model_world
+from tests.toy.roles import TOY
+from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.driver import Driver
+from workflows.phases.asking import AroundWaits
+from workflows.rules.guidance_reading import read_guidance
+from workflows.run.guidance import PERSON
+from workflows.run.inbox import Inbox, Said
+from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resume_state
+from workflows.strategies import strategy_of
+
+SMALL: Final[dict[str, Any]] = {"depth": "light"}
+"""What every request of the suites asks for: the least that is a whole run."""
+UNPAID: Final = ("save_session", "prepare_research", "check_providers", "take_turn")
+"""Activities that are no part of a unit's work."""
+
+
+@contextmanager
+def toy_declared() -> Iterator[None]:
+    """The toy, for the time of a block, unless a package brought it."""
+    there = any(one.name == TOY.name for one in strategies.list_declared())
+    strategies.declare(TOY)
+    yield
+    if not there:
+        del strategies._declared[TOY.name]
+
+
+def _can_be_named(strategy: StrategyDeclaration) -> bool:
+    try:
+        parse_request(json.dumps({"query": "How?", "strategy": strategy.name}))
+    except InvalidRequest:
+        return False
+    return True
+
+
+def _find_joined() -> tuple[StrategyDeclaration, ...]:
+    strategies.declare_installed()
+    with toy_declared():
+        return tuple(one for one in strategies.list_declared() if _can_be_named(one))
+
+
+JOINED: Final = _find_joined()
+NAMES: Final = tuple(strategy.name for strategy in JOINED)
+
+
+def _engines_of(strategy: StrategyDeclaration) -> list[str]:
+    """With a model only where the fake endpoint knows what its roles would answer."""
+    known = all(role.name in ROLES for role in strategy.roles)
+    without = [] if strategy.needs.model else [EngineKind.EXTRACTIVE.value]
+    return [*without, *([EngineKind.MODEL.value] if known else [])]
+
+
+ENGINES: Final = [(strategy.name, engine) for strategy in JOINED for engine in _engines_of(strategy)]
+"""Every strategy with each engine that can do its roles here."""
+MODELLED: Final = [name for name, engine in ENGINES if engine == EngineKind.MODEL.value]
+FIRST_ENGINE: Final = dict(reversed(ENGINES))
+"""By strategy: without a model where that is possible."""
+MODES: Final = [
+    (strategy.name, engine, mode.value)
+    for strategy in JOINED
+    for engine in _engines_of(strategy)
+    for mode in (Mode.DEEP, *strategy.modes)
+    if mode is not Mode.DIRECT or engine == EngineKind.MODEL.value
+]
+"""Every engine of every strategy in each mode that it knows; nothing answers directly without a model."""
+
+
+@asynccontextmanager
+async def world_of(folder: Path, engine: str) -> AsyncIterator[tuple[World, MessagesApi]]:
+    """A world with or without a model."""
+    async with MessagesApi() as api:
+        world = model_world(folder, api.base_url) if engine == EngineKind.MODEL.value else World(folder)
+        yield world, api
+        await world.close()
+
+
+Act = Callable[[], Awaitable[None]]
+
+
+class WatchedHost(InProcessHost):
+    """Tells which unit each call belongs to, and lets a test do something there."""
+
+    def __init__(self, world: World, state: ResearchState) -> None:
+        super().__init__(world.host().implementations)
+        self.state = state
+        self.by_unit: dict[str, list[str]] = {}
+        self.most_at_once: Counter[str] = Counter()
+        """How many calls of an activity were under way together."""
+        self._under_way: Counter[str] = Counter()
+        self.acts: dict[tuple[str, int], Act] = {}
+        """What is done before the n-th call of a unit, from 1."""
+
+    async def _run(self, activity: str, argument: Any, options: Any) -> Any:
+        if activity not in UNPAID:
+            calls = self.by_unit.setdefault(self.state.phase or "", [])
+            calls.append(activity)
+            if (act := self.acts.get((self.state.phase or "", len(calls)))) is not None:
+                await act()
+        self._under_way[activity] += 1
+        self.most_at_once[activity] = max(self.most_at_once[activity], self._under_way[activity])
+        try:
+            return await super()._run(activity, argument, options)
+        finally:
+            self._under_way[activity] -= 1
+
+
+class Trial:
+    """One run of a strategy, with what a test needs to disturb it."""
+
+    def __init__(self, world: World, name: str, state: ResearchState, around: AroundWaits | None = None) -> None:
+        self.world, self.name, self.state = world, name, state
+        self.inbox = Inbox()
+        self.host = WatchedHost(world, state)
+        self.run = ResearchRun(state, self.inbox, self.host)
+        self.driver = Driver(self.run, strategy_of(name), around)
+        self.task: asyncio.Task[Any] | None = None
+        self.calls_before = 0
+        """How many calls had begun when the run was cancelled."""
+
+    async def conduct(self) -> None:
+        """To its end."""
+        self.start()
+        assert self.task is not None
+        await self.task
+
+    def start(self) -> None:
+        """In the background."""
+        self.task = asyncio.ensure_future(self.driver.conduct())
+
+    async def stop(self) -> None:
+        """A person wants the report now."""
+        self.inbox.interrupt(StopReason.USER_STOPPED)
+
+    async def run_out_of_time(self) -> None:
+        """Nothing but the reserve is left."""
+        await self.host.advance(self.run.remaining_work_seconds() + 0.001)
+
+    async def steer(self, words: str) -> None:
+        """A person says something."""
+        self.inbox.steering.append(read_guidance(PERSON, words, self.state))
+
+    async def cancel(self) -> None:
+        """The workflow is cancelled."""
+        assert self.task is not None
+        await self.run.checkpoints.settle()  # a save that is cut off may still be written
+        self.task.cancel()
+        self.calls_before = len(self.host.calls) + 1
+
+    async def asked(self, version: int = 0) -> Waiting:
+        """What the person is asked; with `version`, for that one of the plan."""
+        assert self.task is not None
+        async with asyncio.timeout(60):
+            while not self.task.done():
+                if (waiting := self.state.waiting) is not None and version in (0, waiting.plan_version):
+                    return waiting
+                await asyncio.sleep(0.01)
+        raise AssertionError(f"nobody was asked: {self.state.events[-3:]}")
+
+    async def answer(self, said: Said) -> None:
+        """Say something that is waited for, and see that it is taken."""
+        self.inbox.said.append(said)
+        async with asyncio.timeout(60):
+            while self.inbox.said:
+                await asyncio.sleep(0.01)
+
+    @property
+    def left(self) -> int:
+        """How many searches and reads have left so far."""
+        return len(self.world.corpus.searches) + len(self.world.corpus.reads)
+
+    async def report(self) -> str:
+        """Its report; empty where there is none."""
+        files = self.state.result.files if self.state.result else None
+        return await self.world.content.get_text(files.markdown) if files else ""
+
+
+async def begin_trial(world: World, name: str, **fields: Any) -> Trial:
+    """A run that has done nothing yet."""
+    return Trial(world, name, await begin(world, strategy=name, **(SMALL | fields)))
+
+
+async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:
+    """A whole run; its world is closed, what it stored is there."""
+    async with world_of(folder, engine or FIRST_ENGINE[name]) as (world, _):
+        trial = await begin_trial(world, name, **fields)
+        await trial.conduct()
+    return trial
+
+
+def units_of(trial: Trial) -> list[str]:
+    """The units of a whole run that called something, in the order in which they began."""
+    begun = [str(event.data["phase"]) for event in trial.state.events if event.type == "phase.started"]
+    return [unit for unit in dict.fromkeys(begun) if unit in trial.host.by_unit]
+
+
+async def resume(trial: Trial, **fields: Any) -> Trial:
+    """Go on from what the session store holds, to the end."""
+    again = await begin_again(trial, **fields)
+    await again.conduct()
+    return again
+
+
+async def begin_again(trial: Trial, **fields: Any) -> Trial:
+    """What goes on from what the session store holds; it has done nothing yet."""
+    fresh = await begin(trial.world, strategy=trial.name, **(SMALL | fields))
+    assert fresh.resolved is not None
+    stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
+    later = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(trial.name).resumed)
+    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
+    return Trial(trial.world, trial.name, later)

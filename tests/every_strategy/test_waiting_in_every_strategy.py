@@ -1,0 +1,157 @@
+"""Questions and approvals: nothing leaves before, waiting costs no time, and every way to answer, in every strategy."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.waiting import WaitKind
+from tests.every_strategy.joined import (
+    FIRST_ENGINE,
+    NAMES,
+    Trial,
+    begin_again,
+    begin_trial,
+    world_of,
+)
+from workflows.rules import replies
+from workflows.run.inbox import Approved, RejectedPlan, Revised
+
+HOUR = 3_600.0
+APPROVE = {"gates": {"approve": "plan"}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_path: Path, name: str) -> None:
+    """No search and no read before; an hour of waiting, in this process or another, leaves the deadline as far away
+    and costs the run nothing (X-1).
+    """
+    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
+        trial = await begin_trial(world, name, **APPROVE)
+        trial.start()
+        waiting = await trial.asked()
+        left = trial.run.remaining_seconds()
+        await trial.host.advance(HOUR)
+        assert (trial.state.status, trial.left) == (RunStatus.AWAITING_APPROVAL, 0)
+        assert trial.run.remaining_seconds() == left
+        assert trial.run.elapsed_seconds() == 0
+        state, planned = ResearchState.unpack(trial.state.pack()), len(trial.host.calls)
+        assert planned
+        await trial.cancel()
+        assert trial.task is not None
+        await asyncio.wait([trial.task])
+        other = Trial(world, name, state)
+        other.host.clock = trial.host.clock
+        other.start()
+        assert await other.asked() == waiting
+        await other.host.advance(HOUR)
+        assert (other.left, other.host.by_unit) == (0, {})
+        await other.answer(Approved(waiting.plan_version))
+        assert other.run.remaining_seconds() == pytest.approx(left)
+        assert other.task is not None
+        assert await other.task is Outcome.COMPLETED, (other.state.failed_branches, other.state.limitations)
+        assert other.state.approved_version == waiting.plan_version
+        assert other.state.usage.active_seconds == 0
+        assert other.left > 0
+        assert other.state.citations
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_guidance_gives_another_version_and_only_the_newest_can_be_approved(tmp_path: Path, name: str) -> None:
+    """The planner works again by the person's words; what was approved before that counts for nothing."""
+    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
+        trial = await begin_trial(world, name, **APPROVE)
+        trial.start()
+        first = await trial.asked()
+        await trial.answer(Revised(guidance="look at autovacuum settings of the engine"))
+        second = await trial.asked(first.plan_version + 1)
+        with pytest.raises(replies.Unacceptable, match="version: 1 is older than the plan that there is"):
+            replies.read_approval(trial.state, [], first.plan_version)
+        assert trial.left == 0
+        await trial.answer(replies.read_approval(trial.state, [], second.plan_version))
+        assert trial.task is not None
+        assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
+    assert trial.state.guidance[0].text == "look at autovacuum settings of the engine"
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> None:
+    """What a person writes takes the planner's place, below the node that the planner's stood under."""
+    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
+        trial = await begin_trial(world, name, **APPROVE)
+        trial.start()
+        await trial.asked()
+        edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
+        await trial.answer(replies.read_revision(trial.state, [], edit))
+        assert (await trial.asked(2)).plan_version == trial.state.plan.version == 2
+        await trial.answer(replies.read_approval(trial.state, [], 2))
+        assert trial.task is not None
+        await trial.task
+        assert world.corpus.searches
+        assert all("freeze" in text for text in world.corpus.searches)
+    assert trial.state.plan.brief == "freezing alone"
+    (leaf,) = [node for node in trial.state.plan.sub_queries if node.origin == "plan"]
+    assert trial.state.findings
+    if leaf.parent:
+        assert leaf.parent in {node.id for node in trial.state.plan.nodes if not node.needs_search}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
+    """Nothing is planned or searched before the question is answered; the answer is guidance for what comes."""
+    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
+        trial = await begin_trial(world, name, gates={"clarify": "required"})
+        trial.start()
+        waiting = await trial.asked()
+        assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
+        with pytest.raises(replies.Unacceptable, match="2 were given to 1 question"):
+            replies.read_answers(trial.state, [], ["a", "b"])
+        await trial.answer(replies.read_answers(trial.state, [], ["the freezing of old rows"]))
+        assert trial.task is not None
+        assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
+        assert any("freez" in text for text in world.corpus.searches)
+    assert trial.state.guidance[0].text.startswith("the freezing of old rows")
+
+
+ENDS = {
+    "rejected": (Outcome.REFUSED, StopReason.APPROVAL_REJECTED),
+    "stopped": (Outcome.FAILED, StopReason.USER_STOPPED),
+    "expired": (Outcome.TIMED_OUT, StopReason.APPROVAL_EXPIRED),
+    "cancelled": (None, None),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_path: Path, name: str, how: str) -> None:
+    """However a wait ends without a yes: nothing was searched or written, and a resumed run shows the same plan."""
+    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
+        trial = await begin_trial(world, name, **APPROVE, limits={"max_wait_seconds": HOUR})
+        trial.start()
+        plan = (await trial.asked()).plan_version
+        assert trial.task is not None
+        if how == "rejected":
+            await trial.answer(RejectedPlan("too wide"))
+        elif how == "stopped":
+            await trial.stop()
+        elif how == "cancelled":
+            await trial.cancel()
+        else:
+            for share in (0.5, 0.25, 0.25):
+                assert not trial.task.done()
+                await trial.host.advance(share * HOUR)
+        await asyncio.wait([trial.task], timeout=60)
+        outcome, reason = ENDS[how]
+        result = trial.state.result
+        assert (result.outcome if result else None, result.stop_reason if result else None) == (outcome, reason)
+        assert result is None or (result.resumable and "r-unit" in result.limitations[0])
+        assert [event.type for event in trial.state.events].count("wait.reminder") == (how == "expired")
+        assert (trial.state.draft, trial.left) == (None, 0)
+        again = await begin_again(trial, **APPROVE)
+        again.start()
+        assert (await again.asked()).plan_version == plan
+        await again.answer(Approved(plan))
+        assert again.task is not None
+        assert await again.task is Outcome.COMPLETED, (again.state.failed_branches, again.state.limitations)
