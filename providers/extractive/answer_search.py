@@ -33,7 +33,14 @@ HEAVY: Final = 0.25
 LEAST_COVERAGE: Final = 0.72
 LEAST_EVIDENCE: Final = 0.55
 LEAST_STRENGTH: Final = 0.72
-LEAST_STRENGTHS: Final = {AnswerForm.STEPS: 0.84, AnswerForm.YES_NO: 0.8, AnswerForm.CHOICE: 0.76, AnswerForm.PERSON: 0.76, AnswerForm.DIFFERENCE: 0.8, AnswerForm.REASON: 0.8}
+LEAST_STRENGTHS: Final = {
+    AnswerForm.STEPS: 0.84,
+    AnswerForm.YES_NO: 0.8,
+    AnswerForm.CHOICE: 0.76,
+    AnswerForm.PERSON: 0.76,
+    AnswerForm.DIFFERENCE: 0.8,
+    AnswerForm.REASON: 0.8,
+}
 """More where nearly every sentence has the form."""
 CERTAIN: Final = 0.8
 """Evidence from which on no more than the least strength is asked for."""

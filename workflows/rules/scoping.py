@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contracts.agents import AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
+from contracts.agents import AT_ONCE, AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
 from contracts.messages import ReadRecord
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
@@ -104,7 +104,10 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     resolved, task = state.resolved, record.task
     if resolved is None:
         raise ValueError("a run needs a resolved request")
-    side_by_side = {name: getattr(resolved.limits, name) for name in ("max_parallel", "max_parallel_reads")}
+    run = resolved.limits
+    # What all agents read at once stays within what their run may.
+    reads = max(1, run.max_parallel_reads // AT_ONCE)
+    side_by_side = {"max_parallel": run.max_parallel, "max_parallel_reads": reads}
     own = preset(task.strategy, resolved.depth).model_copy(update=side_by_side)
     limits = scoped_limits(task, record.share, own, seconds_left)
     earlier = next((one for one in state.agents if one.task.id == task.continues), None)

@@ -23,8 +23,8 @@ QUESTIONS_SHOWN: Final = 5
 
 
 def at_once(limits: EffectiveLimits) -> int:
-    """Agents side by side: as the document has it, or fewer where the request says so."""
-    return min(AT_ONCE, limits.max_parallel)
+    """Agents side by side: as the document has it, or fewer where the request says so; each of them reads."""
+    return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 
 def take_calls(run: ResearchRun, calls: Sequence[ToolCall]) -> None:
