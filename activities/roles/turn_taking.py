@@ -154,10 +154,10 @@ def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> 
     The newest answers stay whole: nobody has seen them yet. What was said stays, and every call keeps an answer.
     """
     places = [
-        (number, place, len(block["content"]) - SHORT_ANSWER)
+        (number, place, _surplus(block["content"]))
         for number, message in enumerate(messages[:-1])
         for place, block in enumerate(message.content)
-        if block.get("type") == "tool_result" and len(block["content"]) > SHORT_ANSWER
+        if block.get("type") == "tool_result" and _surplus(block["content"]) > 0
     ]
     surplus = (1 - share) * sum(length for *_, length in places)
     changed = [list(message.content) for message in messages]
@@ -166,12 +166,24 @@ def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> 
         if lost >= surplus:
             break
         block = changed[number][place]
-        content = f"{block['content'][:SHORT_ANSWER]}\n[{length} characters of this answer were left out]"
+        left = [block["content"][:SHORT_ANSWER], f"[{length} characters of this answer were left out]"]
+        content = "\n".join([*left, *_end_of_element(block["content"])])
         changed[number][place] = {**block, "content": content}
         lost, shortened = lost + length, shortened + 1
     note = [f"{shortened} of the older answers of its tools were shortened by {lost} characters"] if shortened else []
     kept = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
     return ShortPrompt(opening, 0, note, kept)
+
+
+def _surplus(content: str) -> int:
+    """Characters of an answer beyond what stays of it."""
+    return len(content) - SHORT_ANSWER - sum(len(line) + 1 for line in _end_of_element(content))
+
+
+def _end_of_element(content: str) -> list[str]:
+    """The line that closes the element of an answer, if it is one."""
+    last = content.rpartition("\n")[2]
+    return [last] if last.startswith("</answer-") else []
 
 
 # --- what came -------------------------------------------------------------------------------------------------------
@@ -267,7 +279,9 @@ class _Turn:
         name = (ODD_IN_NAMES.sub("_", str(block.get("name") or ""))[:NAME_CHARACTERS]) or "unnamed"
         given = _object(block.get("input"))
         arguments: dict[str, Any] = {}
-        if not problem:
+        if problem:
+            name = name if name in self._known else "unnamed"
+        else:
             arguments, problem = self._arguments(name, given)
         if not problem:
             self._carried_out += 1

@@ -10,7 +10,7 @@ from providers.interfaces import Message
 from providers.models.chat import ChatReply
 from providers.models.structured_output import check_end, refuse_flaws, without_thoughts
 
-KEPT: Final = ("text", "tool_use", *THOUGHTS)
+KEPT: Final = ("tool_use", *THOUGHTS)
 
 
 def tool_definition(tool: ToolSpec[Any]) -> dict[str, Any]:

@@ -85,6 +85,7 @@ def test_a_call_that_cannot_be_carried_out_says_why(call: tuple[Any, Any], probl
     assert output.calls[0].problem.startswith(problem)
     assert output.calls[0].arguments == {}
     assert LOOK_UP.read(output.calls[1]).word == "freeze"
+    assert len(stored) < 4_000
     first, second = sent(following(output), stored)[-1]["content"]
     assert (first["is_error"], first["content"]) == (True, output.calls[0].problem)
     assert "is_error" not in second
@@ -141,6 +142,15 @@ def test_a_canary_in_pieces_is_found_too() -> None:
     assert output.steered
     assert all(call.problem for call in output.calls)
     assert output.text == "(taken out)"
+
+
+@pytest.mark.parametrize("call", [("look_up", {"word": "vacuum", CANARY: "x"}), (f"send_{CANARY}", {})])
+def test_names_are_words_too(call: tuple[str, Any]) -> None:
+    """The name of a field or of a tool can carry the canary as well as an argument can."""
+    output, stored = take(called(call))
+    assert output.steered
+    assert CANARY not in stored
+    assert CANARY not in output.model_dump_json()
 
 
 def test_thoughts_may_weigh_the_mark() -> None:
@@ -342,6 +352,23 @@ def test_a_transcript_is_known_by_what_it_holds() -> None:
     """Its hash is that of the stored text."""
     output, stored = take(called(("look_up", {"word": "vacuum"})))
     assert output.transcript.hash == digest(stored)
+
+
+def test_a_shortened_answer_is_still_an_element() -> None:
+    """What is left of an answer ends where its element ends: nothing behind it can be taken for data."""
+    output, stored = take(called(("look_up", {"word": "vacuum"})))
+    request = following(output, answers=[ToolAnswer(call_id="toolu_0", text="word " * 400)])
+    output, stored = take(called(("look_up", {"word": "freeze"})), request, stored)
+    request = following(output)
+    _, first, _, messages = first_messages(ASKER, request, {request.transcript.hash: stored})
+    whole = messages[1].content[0]["content"]
+    short = shorten_answers(first, messages, 0.0)
+    text = short.messages[1].content[0]["content"]
+    *kept, note, close = text.splitlines()
+    assert close == whole.splitlines()[-1]
+    lost = len(whole) - len("\n".join([*kept, close]))
+    assert note == f"[{lost} characters of this answer were left out]"
+    assert short.left_out == [f"1 of the older answers of its tools were shortened by {lost} characters"]
 
 
 def test_only_a_transcript_is_taken_for_one() -> None:
