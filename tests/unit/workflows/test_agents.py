@@ -25,6 +25,8 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.spawning import GRACE_SECONDS
+from workflows.run.web_ui_details import details_markdown
+from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
 QUESTIONS = [
@@ -451,6 +453,23 @@ async def test_an_agent_goes_on_where_an_earlier_one_ended(tmp_path: Path) -> No
     assert [finding.id for finding in request.before().findings] == first.finding_ids
     assert set(first.finding_ids) <= set(second.finding_ids)
     assert len(world.corpus.reads) == read
+
+
+async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
+    """Who does what, where to ask for more, and what each brought back."""
+    run = await run_of(World(tmp_path))
+    await run.spawn([*errands(*TASKS[:2]), AgentTask(id="agent-3", text="an *odd* task", strategy="errand")], 2)
+    shown = status_of(run.state, 0.0).agents
+    assert [(agent.id, agent.task, agent.status) for agent in shown[:2]] == [
+        ("agent-1", TASKS[0], AgentStatus.DONE),
+        ("agent-2", TASKS[1], AgentStatus.DONE),
+    ]
+    assert shown[0].workflow_id == "r-unit/agent-1"
+    assert shown[0].counts.findings == len([one for one in run.state.findings if one.sub_query_id == "agent-1"])
+    assert shown[0].summary
+    text = details_markdown(run.state, 0.0)
+    assert f"- ✔ agent-1 · {shown[0].counts.findings} findings · workflow `r-unit/agent-1`: " in text
+    assert r"an \*odd\* task" in text
 
 
 async def test_two_tasks_of_one_id_are_a_mistake(tmp_path: Path) -> None:
