@@ -245,7 +245,7 @@ def test_agents_stand_below_the_units_with_what_they_do() -> None:
         AgentProgress(id="agent-2", task="Locks?", strategy="errand", status=AgentStatus.QUEUED),
         AgentProgress(id="agent-3", task="Backups?", strategy="errand", status=AgentStatus.FAILED, problem="it failed"),
     ]
-    text = shown(with_status(LiveView(), status(agents=made)))
+    text = shown(with_status(LiveView(), status(agents=made)), width=160)
     assert "▸ agent-1 What is [31mfrozen?" in text
     assert "running, looking · 3 sources · 1 finding" in text
     assert "○ agent-2 Locks?" in text
