@@ -55,7 +55,7 @@ def test_the_least_of_share_wish_and_preset_holds() -> None:
     assert (limits.max_sources, limits.max_model_calls, limits.max_tokens) == (3, 2, 10)
     free = scoped_limits(TASK, AgentShare(sources=99, cost_usd=9.0), ERRAND_LIMITS, 100.0)
     assert (free.max_sources, free.max_model_calls, free.max_tokens) == (ERRAND_LIMITS.max_sources, None, None)
-    assert free.max_cost_usd == ERRAND_LIMITS.max_cost_usd
+    assert free.max_cost_usd == 9.0
 
 
 @pytest.mark.parametrize("number", [1, 3, 7])
