@@ -96,7 +96,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         driver: Driver
 
         async def start_history_anew() -> None:
-            if not workflow.info().is_continue_as_new_suggested():
+            if not workflow.info().is_continue_as_new_suggested() or run.agents.under_way:
                 return
             saved = await run.checkpoints.save_with_events()
             await workflow.wait_condition(workflow.all_handlers_finished)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 
+from client.handle import ResearchClient
 from contracts import names
 from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
@@ -80,10 +81,13 @@ async def test_agents_are_child_workflows_and_the_report_is_made_of_what_they_fo
 async def test_a_stop_reaches_the_agents_and_the_report_is_written_from_what_they_have(
     client: Client, tmp_path: Path
 ) -> None:
-    """They end at once with what they read; no call of theirs follows (S3-033)."""
+    """Asked, they say how far they are; they end at once with what they read, and no call follows (S3-033)."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
         async with running_workers(client, model_world(tmp_path, api.base_url)):
             handle, shown = await slow_run(client, api)
+            asked = (await ResearchClient(client).handle(handle.id).status()).agents
+            assert [agent.phase for agent in asked] == ["looking"] * 3
+            assert min(agent.counts.sources for agent in asked) > 0
             begun = time.monotonic()
             await handle.execute_update(names.STOP_AND_REPORT)
             result = await handle.result()

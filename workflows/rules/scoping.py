@@ -1,8 +1,10 @@
 """What an agent is given of the run that starts it: its task, its share, its time, and what was known before. Pure."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
+from contracts.decisions import Exclusion, Guidance
 from contracts.messages import ReadRecord
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
@@ -40,7 +42,8 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
             "max_new_sources": min(own.max_new_sources, sources),
             "max_model_calls": _least(own.max_model_calls, task.limits.max_model_calls, share.model_calls),
             "max_tokens": _least(own.max_tokens, task.limits.max_tokens, share.tokens),
-            "max_cost_usd": _least(own.max_cost_usd, task.limits.max_cost_usd, share.cost_usd),
+            # What a preset says of money is said of a whole run.
+            "max_cost_usd": _least(task.limits.max_cost_usd, share.cost_usd),
         }
     )
 
@@ -99,8 +102,13 @@ def known_record(page: Source) -> ReadRecord:
     )
 
 
-def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds_left: float) -> AgentRequest:
-    """The request of one agent that begins now (seconds since the epoch). Raises ValueError without a resolution."""
+def agent_request(
+    state: ResearchState, record: AgentRecord, now: float, seconds_left: float, pending: Sequence[Guidance] = ()
+) -> AgentRequest:
+    """The request of one agent that begins now (seconds since the epoch); `pending` is guidance not taken up yet.
+
+    Raises ValueError without a resolution.
+    """
     resolved, task = state.resolved, record.task
     if resolved is None:
         raise ValueError("a run needs a resolved request")
@@ -121,8 +129,11 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         started_at=state.started_at,
         deadline_at=now + limits.deadline_seconds,
         approved_version=state.approved_version,
-        exclusions=state.exclusions,
-        only_from=state.only_from,
+        exclusions=[
+            *state.exclusions,
+            *(Exclusion(subject=subject, origin=said.origin) for said in pending for subject in said.left_out),
+        ],
+        only_from=list(dict.fromkeys([*state.only_from, *(place for said in pending for place in said.only_from)])),
         lost_providers=state.lost_providers,
         packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
         packed_before=pack_contract(before) if before != Harvest() else "",

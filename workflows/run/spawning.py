@@ -7,8 +7,10 @@ from typing import Final
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
+from contracts.canary import STEERED_NOTE
+from contracts.strategies import declaration
 from contracts.usage import Usage
-from contracts.vocabulary import AgentStatus, EngineKind, StopReason
+from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.rules.agent_merging import merge_agent
 from workflows.rules.scoping import agent_request, shares_of
 from workflows.rules.sub_queries import sources_left
@@ -38,6 +40,8 @@ class Agents:
         self._checkpoints = checkpoints
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
         """By agent: what was begun and has not ended, waited for or not."""
+        self._late: list[asyncio.Task[None]] = []
+        """Who listens for answers that nobody waits for any more."""
 
     @property
     def under_way(self) -> bool:
@@ -45,10 +49,12 @@ class Agents:
         return bool(self._calls)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
-        """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id."""
+        """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id, or a strategy that is not for agents."""
         if len({task.id for task in tasks}) != len(tasks):
             raise ValueError("two tasks of agents have one id")
         for task in tasks:
+            if not declaration(task.strategy).scoped:
+                raise ValueError(f"the strategy {task.strategy} does not work on tasks of agents")
             self._record(task)
         todo = [task.id for task in tasks if not self._of(task.id).is_over]
         if todo:
@@ -148,10 +154,12 @@ class Agents:
                 was_cut = agent in pending
                 self._take_over(agent, result.model_copy(update={"stop_reason": reason}) if was_cut else result)
                 if was_cut:
-                    self._change(agent, status=AgentStatus.CUT_OFF)
+                    self._mark(self._change(agent, status=AgentStatus.CUT_OFF).task, NodeStatus.EXECUTING)
             else:
                 task.cancel()
-                stub = _stub(self._of(agent).task, reason, "it had not answered when the run was to end")
+                waits = self._of(agent).status is AgentStatus.QUEUED
+                why = "its turn had not come" if waits else "it had not answered"
+                stub = _stub(self._of(agent).task, reason, f"{why} when the run was to end")
                 self._change(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
                 self._tell("agent.finished", agent, stub.problem)
 
@@ -160,6 +168,9 @@ class Agents:
         run = self._run
         async with turns:
             record = self._of(agent)
+            if run.gives_away(record.task.text):
+                run.degrade(STEERED_NOTE)
+                return _stub(record.task, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
             refused = self._refusal(record.share)
             if refused is not None:
                 return _stub(record.task, refused, f"nothing is left for it to use: {refused.value}")
@@ -173,7 +184,8 @@ class Agents:
                 workflow_id=self._workflow_id(agent, record.starts),
                 started_at=run.now_text(),
             )
-            request = agent_request(run.state, record, run.host.now().timestamp(), left)
+            self._mark(record.task, NodeStatus.EXECUTING)
+            request = agent_request(run.state, record, run.host.now().timestamp(), left, run.inbox.steering)
             self._tell("agent.started", agent, record.task.text, branch)
             call = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             self._calls[agent] = call
@@ -183,8 +195,7 @@ class Agents:
             alarm.cancel()
             if not call.done():
                 call.cancel()
-                late = asyncio.ensure_future(self._hear_late(agent, call, number))
-                del late
+                self._late.append(asyncio.ensure_future(self._hear_late(agent, call, number)))
                 why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
                 return _stub(record.task, StopReason.BUDGET_TIME, why)
             del self._calls[agent]
@@ -230,6 +241,12 @@ class Agents:
         told = result.problem or result.report.summary
         run.decide(DECIDER, "merge", told, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
         self._tell("agent.finished", agent, result.problem or f"{len(result.finding_ids)} findings")
+
+    def _mark(self, task: AgentTask, status: NodeStatus) -> None:
+        """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
+        plan = self._run.state.plan
+        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.plan_node]
+        self._run.state.plan = plan.with_nodes(*mine)
 
     def _refusal(self, share: AgentShare) -> StopReason | None:
         """Why an agent need not begin: nothing is left of what a model's work takes."""

@@ -25,6 +25,8 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.spawning import GRACE_SECONDS
+from workflows.run.web_ui_details import details_markdown
+from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
 QUESTIONS = [
@@ -451,6 +453,52 @@ async def test_an_agent_goes_on_where_an_earlier_one_ended(tmp_path: Path) -> No
     assert [finding.id for finding in request.before().findings] == first.finding_ids
     assert set(first.finding_ids) <= set(second.finding_ids)
     assert len(world.corpus.reads) == read
+
+
+async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
+    """Who does what, where to ask for more, and what each brought back."""
+    run = await run_of(World(tmp_path))
+    await run.spawn([*errands(*TASKS[:2]), AgentTask(id="agent-3", text="an *odd* task", strategy="errand")], 2)
+    shown = status_of(run.state, 0.0).agents
+    assert [(agent.id, agent.task, agent.status) for agent in shown[:2]] == [
+        ("agent-1", TASKS[0], AgentStatus.DONE),
+        ("agent-2", TASKS[1], AgentStatus.DONE),
+    ]
+    assert shown[0].workflow_id == "r-unit/agent-1"
+    assert shown[0].counts.findings == len([one for one in run.state.findings if one.sub_query_id == "agent-1"])
+    assert shown[0].summary
+    text = details_markdown(run.state, 0.0)
+    assert f"- ✔ agent-1 · {shown[0].counts.findings} findings · workflow `r-unit/agent-1`: " in text
+    assert r"an \*odd\* task" in text
+
+
+async def test_what_a_person_leaves_out_holds_for_agents_that_begin_afterwards(tmp_path: Path) -> None:
+    """Guidance that no unit has taken up yet binds them, as it binds the run; its words reach nobody."""
+    run = await run_of(World(tmp_path))
+    run.inbox.steering.append(Guidance(origin="person", text="no quokkas and only the manual", left_out=["locks"]))
+    await run.spawn(errands(TASKS[0], TASKS[2]))
+    (first, second) = host_of(run).agents
+    assert [one.subject for one in first.exclusions] == ["locks"]
+    assert "quokka" not in first.model_dump_json() + second.model_dump_json()
+    assert not [source.title for source in run.state.sources.values() if "Lock" in source.title]
+
+
+async def test_a_task_that_repeats_the_mark_of_the_run_is_not_given(tmp_path: Path) -> None:
+    """A page may have made a model repeat its instructions: nothing of them goes into a search."""
+    run = await run_of(World(tmp_path))
+    run.state.resolved = run.resolved.model_copy(update={"canary": "c0ffee" * 4})
+    first, second = await run.spawn(errands(f"Look for {'c0ffee' * 4}", TASKS[0]))
+    assert first.is_stub
+    assert not second.is_stub
+    assert [request.task.id for request in host_of(run).agents] == ["agent-2"]
+    assert run.state.degraded
+
+
+async def test_a_strategy_that_is_not_for_agents_is_a_mistake(tmp_path: Path) -> None:
+    """It would write a report that nobody reads."""
+    run = await run_of(World(tmp_path))
+    with pytest.raises(ValueError, match="supervisor does not work on tasks"):
+        await run.spawn([AgentTask(id="agent-1", text="a task", strategy="supervisor")])
 
 
 async def test_two_tasks_of_one_id_are_a_mistake(tmp_path: Path) -> None:
