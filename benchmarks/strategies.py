@@ -50,9 +50,10 @@ class Answered:
 
 async def ask(made: Topology, question: str, request: dict[str, Any]) -> Answered:
     """One run to its end."""
-    handle = await start(await made.client(), request | {"query": question, "corpus": "documents"})
+    client = await made.client()
+    handle = await start(client, request | {"query": question, "corpus": "documents"})
     result = await handle.result()
-    return Answered(result, await measure(handle))
+    return Answered(result, await measure(handle, client))
 
 
 def line(name: str, runs: list[Answered], *, by_model: bool) -> str:

@@ -141,15 +141,15 @@ class OrchestrateInput(ToolTurnInput):
     reasons: bool = False
     """Whether its model reasons by itself, so that it is offered no tool to think with."""
     unserved: list[int] = []
-    """Steps, from 1, that no agent was sent for yet: what goes on without a model goes by them."""
+    """Steps, from 1, that no agent was sent for yet. No prompt shows them: a script goes by them, where no model
+    answers."""
 
 
 # --- agent ---------------------------------------------------------------------------------------------------------
 class FoundPage(Contract):
-    """A page that was found and not opened: its number, its title, and the place in the list of its search."""
+    """A page that was found and not opened: its number, and its place in the list of its search."""
 
     index: int
-    title: str = ""
     rank: int = 1
 
 
@@ -160,13 +160,9 @@ class WorkInput(ToolTurnInput):
     pages_left: int = 0
     reasons: bool = False
     found: list[FoundPage] = []
-    """What goes on without a model goes by the rest: pages not opened yet,"""
+    """No prompt shows the rest: a script goes by it, where no model answers. Pages not opened yet,"""
     searches: int = 0
     """searches made,"""
-    opened: int = 0
-    """pages opened,"""
-    notes: int = 0
-    """statements found,"""
     open_gaps: list[str] = []
     """and what the pages do not say."""
 

@@ -8,6 +8,7 @@ from contracts.orchestrator_roles import (
     PLAN_TOOL,
     REPORT_TOOL,
     SEARCH_TOOL,
+    THINK_TOOL,
     AgentArguments,
     AgentReportArguments,
     IntakeInput,
@@ -17,6 +18,7 @@ from contracts.orchestrator_roles import (
     OutlinedStep,
     OutlineInput,
     SearchArguments,
+    ThinkArguments,
     WorkInput,
 )
 from contracts.roles import ClarifyInput, PlanInput
@@ -69,14 +71,17 @@ def orchestrate(request: OrchestrateInput, _: Transcript) -> TurnDraft:
     ]
     if tasks and (not request.offered or AGENT_TOOL in request.offered):
         return scripted_turn(*tasks[: request.most_calls])
+    if tasks and THINK_TOOL in request.offered:
+        # It stands in for a model that has to think here.
+        return scripted_turn((THINK_TOOL, ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")))
     return scripted_turn((REPORT_TOOL, NoArguments()))
 
 
 def work(request: WorkInput, _: Transcript) -> TurnDraft:
-    """Without a model: search for the task in its own words, open the first pages that were found, report."""
+    """Without a model: search for the task in its own words, open the first pages that it may open, report."""
     if not request.searches and request.searches_left:
         return scripted_turn((SEARCH_TOOL, SearchArguments(query=request.query[:TASK_CHARACTERS])))
-    if not request.opened and request.found and request.pages_left:
+    if request.found and request.pages_left:
         best = sorted(request.found, key=lambda page: (page.rank, page.index))[: request.pages_left]
         pages = sorted(page.index for page in best)[: request.most_calls]
         return scripted_turn(*((OPEN_TOOL, OpenArguments(index=index)) for index in pages))

@@ -53,7 +53,7 @@ def test_models_that_take_no_tools_are_told_before_any_work() -> None:
     deaf = replace(MODELS, takes_tools=lambda name: name == "small")
     assert refusal(deaf) == (
         "strategy: asking calls tools, and no tool can be called at big, spare: name a model that takes tools "
-        "(models.analytical), or ask with strategy supervisor or reflective"
+        "(models.analytical), or ask with strategy supervisor or reflective or orchestrator"
     )
 
 

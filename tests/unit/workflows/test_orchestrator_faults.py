@@ -464,3 +464,16 @@ async def test_guidance_that_leaves_out_reaches_plan_and_agents(tmp_path: Path) 
     await driver.conduct()
     assert not any("locks" in url for url in world.corpus.reads)
     assert state.result is not None
+
+
+@pytest.mark.parametrize("role", ["outliner", "orchestrator", "agent"])
+async def test_a_role_whose_model_says_nothing_of_use_is_done_by_its_script(tmp_path: Path, role: str) -> None:
+    """The script takes over in the middle: the run has a report, and says what was done without the model."""
+    async with MessagesApi(by_role={role: "empty"}) as api:
+        world = model_world(tmp_path, api.base_url)
+        state, _ = await conduct(world)
+        await world.close()
+    assert state.result is not None
+    assert state.citations
+    assert state.agents
+    assert any(f"{role}: done without the model" in note for note in state.degraded)

@@ -77,10 +77,10 @@ def pages_found(state: ResearchState) -> list[Candidate]:
 
 
 def unopened(state: ResearchState) -> list[FoundPage]:
-    """The pages that were not opened yet, by number and title."""
+    """The pages that were not opened yet, by number."""
     opened = set(read_position(state).opened)
     return [
-        FoundPage(index=number, title=page.hit.title, rank=page.hit.rank)
+        FoundPage(index=number, rank=page.hit.rank)
         for number, page in enumerate(pages_found(state), start=1)
         if number not in opened
     ]

@@ -18,7 +18,6 @@ from contracts.orchestrator_roles import (
 from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
-from contracts.vocabulary import EngineKind
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.research_run import ResearchRun
@@ -37,6 +36,8 @@ MOST_SILENT: Final = 2
 """Turns in a row without a call, after which the agent's work ends."""
 MORE_TURNS: Final = 4
 """Beyond one for each search and each page."""
+MOST_SHOWN: Final = 12
+"""Pages and gaps that a script is told of."""
 OPEN_SOME: Final = "Titles prove nothing: open the pages that promise most, unless the task is answered already."
 REPORT_AFTERWARDS: Final = "The other calls of this turn came first: look at what they brought, then report."
 
@@ -98,7 +99,6 @@ async def take_turn(run: ResearchRun) -> None:
 
 def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, position_of(run.state)
-    by_rules = run.resolved.engine is EngineKind.EXTRACTIVE
     thinks = reasons(run.resolved, AGENT)
     offered = [SEARCH_TOOL] if searches_left(state) else []
     if position.searches or position.earlier or not offered:
@@ -115,12 +115,9 @@ def _request(run: ResearchRun) -> WorkInput:
         searches_left=searches_left(state),
         pages_left=pages_left(state),
         reasons=thinks,
-        # A model is told by its answers; a script goes by these.
-        found=unopened(state) if by_rules else [],
-        searches=position.searches if by_rules else 0,
-        opened=len(position.opened) - position.opened_before if by_rules else 0,
-        notes=len(state.findings) if by_rules else 0,
-        open_gaps=[gap.description for gap in state.unaddressed_gaps()] if by_rules else [],
+        found=unopened(state)[:MOST_SHOWN],
+        searches=position.searches,
+        open_gaps=[gap.description for gap in state.unaddressed_gaps()][:MOST_SHOWN],
     )
 
 

@@ -7,7 +7,7 @@ from contracts.orchestrator_roles import AGENT_TOOL, ORCHESTRATOR, REPORT_TOOL, 
 from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
-from contracts.vocabulary import EngineKind, StopReason
+from contracts.vocabulary import StopReason
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.cycle_rules import (
@@ -109,8 +109,7 @@ def _request(run: ResearchRun, position: OrchestratorPosition, silent: int) -> O
         at_once=at_once(run.resolved.limits),
         cycles=deciding_cycles(run.resolved.limits),
         reasons=thinks,
-        # A script goes by these; a model knows what it has done.
-        unserved=_numbers(state, unserved(state.plan)) if run.resolved.engine is EngineKind.EXTRACTIVE else [],
+        unserved=_numbers(state, unserved(state.plan)),
     )
 
 

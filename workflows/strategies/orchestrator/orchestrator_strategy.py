@@ -4,11 +4,10 @@ from contracts.decisions import Pause
 from contracts.orchestrator_roles import OUTLINER, OutlineInput
 from contracts.plan import Plan
 from contracts.progress import Progress
-from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import NATURAL_STOPS, Action, AgentRole, EngineKind, StopReason
 from workflows.phases.pause import call_hook
-from workflows.phases.role_inputs import write_input
+from workflows.phases.writing import write_report
 from workflows.rules.gaps import STEER
 from workflows.rules.report_check import report_issues
 from workflows.run.research_run import ResearchRun
@@ -101,6 +100,7 @@ class OrchestratorStrategy:
     # --- units -----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> None:
         resolved, state = run.resolved, run.state
+        run.obey_request()
         request = OutlineInput(
             system_prompt=resolved.system_prompt,
             context=resolved.earlier_turns,
@@ -119,9 +119,8 @@ class OrchestratorStrategy:
         await work_cycle(run)
 
     async def _write(self, run: ResearchRun) -> None:
-        output = await run.ask(SYNTHESIZER, "write", report_input(run))
-        run.state.draft = output.draft
-        run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
+        run.state.draft = draft = await write_report(run, run.issues(CycleUnit.SYNTHESIS))
+        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
 
     # --- pauses ----------------------------------------------------------------------------------------------------
     def _after_cycle(self, run: ResearchRun, name: str, position: OrchestratorPosition) -> Pause:
@@ -169,10 +168,3 @@ class OrchestratorStrategy:
             return StopReason.MAX_ITERATIONS
         return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
 
-
-def report_input(run: ResearchRun) -> WriteInput:
-    """Hand-off to the writer: the plan, once, and everything that the agents found, as findings with their passages."""
-    state = run.state
-    request = write_input(run, issues=run.issues(CycleUnit.SYNTHESIS))
-    steps = [f"{number}. {step.text}" for number, step in enumerate(steps_of(state.plan), start=1)]
-    return request.model_copy(update={"brief": "\n".join([state.plan.brief, *steps]).strip()})
