@@ -8,6 +8,7 @@ from contracts.strategies import StrategyDeclaration, list_selectable
 from contracts.vocabulary import EngineKind
 
 ANOTHER_MODEL: Final = "name a model that takes tools (models.{tier})"
+NO_MODEL: Final = " or none (engine extractive)"
 A_MODEL: Final = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY)"
 
 
@@ -56,5 +57,7 @@ def _problem(
     for role in calling if needs.tools else []:
         names = asked.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
-            return f"calls tools, and no tool can be called at {', '.join(names)}", ANOTHER_MODEL.format(tier=role.tier)
+            scripted = NO_MODEL if not needs.model and all(each.has_fallback for each in calling) else ""
+            remedy = ANOTHER_MODEL.format(tier=role.tier) + scripted
+            return f"calls tools, and none can be called with {', '.join(names)}", remedy
     return None

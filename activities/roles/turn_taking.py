@@ -45,6 +45,7 @@ MOST_PROBLEM_LINES: Final = 6
 PROBLEM_CHARACTERS: Final = 160
 SHORT_ANSWER: Final = 300
 """Characters that stay of an older answer where a conversation has no room for all of it."""
+SHORTENED_AT_ONCE: Final = 4
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ODD_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 NAME_CHARACTERS: Final = 64
@@ -151,7 +152,8 @@ def _answer(answer: ToolAnswer, canary: str) -> dict[str, Any]:
 def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> ShortPrompt:
     """A conversation of which older answers are shortened until `share` of their characters is left, oldest first.
 
-    The newest answers stay whole: nobody has seen them yet. What was said stays, and every call keeps an answer.
+    The newest answers stay whole: nobody has seen them yet. What was said stays, and every call keeps an answer. Some
+    are shortened at once, so that the next turns begin alike and can be read from an endpoint's cache.
     """
     places = [
         (number, place, _surplus(block["content"]))
@@ -163,7 +165,7 @@ def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> 
     changed = [list(message.content) for message in messages]
     lost = shortened = 0
     for number, place, length in places:
-        if lost >= surplus:
+        if lost >= surplus and shortened % SHORTENED_AT_ONCE == 0:
             break
         block = changed[number][place]
         left = [block["content"][:SHORT_ANSWER], f"[{length} characters of this answer were left out]"]

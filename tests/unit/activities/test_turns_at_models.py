@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -184,16 +185,24 @@ async def test_a_long_conversation_fits_its_window() -> None:
     """Where a window has no room for all, the oldest answers are shortened, and the account says by how much."""
     window = {"window": 16_000, "reasoning_tokens": 500}
     async with bench_over(api := MessagesApi(book=TokenBook(window=16_000)), default=window) as bench:
-        turns = await converse(bench, [LONG] * 12)
+        turns = await converse(bench, [LONG] * 15)
     assert api.refused == []
-    assert [call.status for call in api.calls] == [200] * 13
+    assert [call.status for call in api.calls] == [200] * 16
     told = [line for turn in turns for line in turn.account.warnings if "older answers" in line]
-    assert re.fullmatch(r"1 of the older answers of its tools were shortened by 4\d{3} characters", told[0])
+    assert re.fullmatch(r"4 of the older answers of its tools were shortened by 17\d{3} characters", told[0])
     answers = tool_work.answers_so_far(api.requests[-1].body)
     cut = ["characters of this answer were left out]" in text for text in answers]
     assert cut == sorted(cut, reverse=True)
     assert not cut[-1]
-    assert any(cut)
+    counts = [str(request.body).count("characters of this answer were left out]") for request in api.requests]
+    assert counts == sorted(counts)
+    assert set(counts) == {0, 4, 8}
+    # Where no more is cut than in the turn before, all that was said begins alike.
+    alike = [
+        later.body["messages"][: len(earlier.body["messages"]) - 1] == earlier.body["messages"][:-1]
+        for earlier, later in pairwise(api.requests)
+    ]
+    assert alike.count(False) == 2
 
 
 async def test_a_conversation_that_cannot_fit_is_refused_with_the_reason() -> None:
