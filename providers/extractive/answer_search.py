@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from providers.extractive.answer_evidence import AnswerEvidence, Piece, evidence
+from providers.extractive.answer_evidence import DONE, AnswerEvidence, Piece, evidence
 from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm, questions_of, read_asked
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST
 from providers.extractive.question_terms import PARTS, Frequencies, key_words, text_pairs, word_keys
@@ -33,7 +33,7 @@ HEAVY: Final = 0.25
 LEAST_COVERAGE: Final = 0.72
 LEAST_EVIDENCE: Final = 0.55
 LEAST_STRENGTH: Final = 0.72
-LEAST_STRENGTHS: Final = {AnswerForm.STEPS: 0.84, AnswerForm.YES_NO: 0.8, AnswerForm.CHOICE: 0.76, AnswerForm.PERSON: 0.76, AnswerForm.DIFFERENCE: 0.8, AnswerForm.REASON: 0.8}
+LEAST_STRENGTHS: Final = {AnswerForm.STEPS: 0.84, AnswerForm.YES_NO: 0.8, AnswerForm.CHOICE: 0.76, AnswerForm.PERSON: 0.76, AnswerForm.DIFFERENCE: 0.85, AnswerForm.REASON: 0.9}
 """More where nearly every sentence has the form."""
 CERTAIN: Final = 0.8
 """Evidence from which on no more than the least strength is asked for."""
@@ -262,7 +262,7 @@ class AnswerSearch:
             piece = replace(piece, lead=around.leads(self.wanted))
         held = self._evidence(piece, around)
         least = LEAST_STRENGTHS.get(self.asked.form, LEAST_STRENGTH)
-        if self.asked.form is AnswerForm.STEPS and commands_follow(document, index):
+        if self.asked.form is AnswerForm.STEPS and held.strength > DONE and commands_follow(document, index):
             held = replace(held, strength=1.0)
             least = LEAST_STRENGTH if all(one.credit(around.heading) for one in self.wanted) else least
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
