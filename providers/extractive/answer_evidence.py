@@ -455,7 +455,7 @@ def _items(look: _Look) -> AnswerEvidence:
         if small.isdisjoint(word for member in _MEMBER_END.split(match[0]) for word in fold(member)[:1])
     ]
     if near := _near(row, kinds, BESIDE):
-        return AnswerEvidence(0.9 if told else 0.8, tuple(near))
+        return AnswerEvidence(0.9 if told else 0.75, tuple(near))
     return AnswerEvidence(0.5, tuple(told)) if told else AnswerEvidence(0.2)
 
 
