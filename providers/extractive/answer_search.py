@@ -277,7 +277,7 @@ class AnswerSearch:
             piece = replace(piece, lead=around.leads(self.wanted))
         held = self._evidence(piece, around)
         least = LEAST_STRENGTHS.get(self.asked.form, LEAST_STRENGTH)
-        if self.asked.form is AnswerForm.STEPS and held.strength > DONE and commands_follow(document, index):
+        if self.asked.form is AnswerForm.STEPS and held.strength != DONE and commands_follow(document, index):
             held = replace(held, strength=1.0)
             least = LEAST_STRENGTH if all(one.credit(around.heading) for one in self.wanted) else least
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
@@ -417,4 +417,6 @@ def _holds_signs(document: Structure, index: int, signs: Iterable[str]) -> bool:
     """Whether the paragraph of a sentence, or its term line, has all these signs: `$@`, `&&`."""
     block = document.block_of(index)
     text = document.text[block.start if block.label is None else block.label : block.end]
-    return all(sign in text for sign in signs)
+    return all(sign in text for sign in signs) and any(
+        sign in document.of(document.sentences[index]) or block.label is not None for sign in signs
+    )
