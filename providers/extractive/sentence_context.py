@@ -130,8 +130,10 @@ def _beside_row(document: Structure, index: int) -> frozenset[str]:
     first = last = index
     while first and _is_property(document, first - 1) and document.block_of(first - 1).section == block.section:
         first -= 1
-    while last + 1 < len(document.sentences) and _is_property(document, last + 1) and (
-        document.block_of(last + 1).section == block.section
+    while (
+        last + 1 < len(document.sentences)
+        and _is_property(document, last + 1)
+        and (document.block_of(last + 1).section == block.section)
     ):
         last += 1
     return frozenset[str]().union(*(document.traits(one).keys for one in range(first, last + 1)))
@@ -157,8 +159,10 @@ def _says_default(document: Structure, index: int) -> bool:
 def _after(document: Structure, index: int) -> range:
     """The next sentences of the same section."""
     section, last = document.block_of(index).section, index
-    while last + 1 < len(document.sentences) and last - index < MOST_AFTER and (
-        document.block_of(last + 1).section == section
+    while (
+        last + 1 < len(document.sentences)
+        and last - index < MOST_AFTER
+        and (document.block_of(last + 1).section == section)
     ):
         last += 1
     return range(index + 1, last + 1)
