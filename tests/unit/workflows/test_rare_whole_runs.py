@@ -324,6 +324,7 @@ WAYS: dict[str, Way] = {
         by_role=EMBROIDERS | {"corrector": "worsening"},
         wishes=FULL | {"checks": {"strict": True, "review": "rules"}, "output": {"uncited": "remove"}},
     ),
+    "ill_corrected_once": Way(scenario="good", by_role=EMBROIDERS | {"corrector": "worsening"}, wishes=FULL),
     "unchecked": Way(
         scenario="good",
         by_role=EMBROIDERS | {"checker": "hopeless", "corrector": "hopeless", "reviewer": "hopeless"},
