@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.strategy_needs import unmet_need
 from contracts.parse_request import unavailable
 from contracts.presets import (
     chosen_limits,
@@ -77,6 +78,7 @@ def resolve(
     host = hosts_of_models(asked, configuration)
     providers = choose_providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
+    refuse_unmet_need(request.strategy, engine, asked, configuration, web=web)
     return ResolvedResearch(
         research_id=research_id,
         query=request.query,
@@ -140,6 +142,19 @@ def choose_limits(
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
     limits = effective_limits(of_depth(depth_of(request.depth)), request.limits)
     return limits, chosen_limits(choices, request.limits)
+
+
+def refuse_unmet_need(
+    strategy: str,
+    engine: EngineKind,
+    asked: Mapping[str, Sequence[str]],
+    configuration: ResearchConfiguration,
+    *,
+    web: bool,
+) -> None:
+    """Raises `RunRefused` for a strategy that lacks what it cannot do without."""
+    if lacks := unmet_need(declaration(strategy), engine, asked, configuration, web=web):
+        raise RunRefused(StopReason.INVALID_INPUT, lacks)
 
 
 def report_language(request: ResearchRequest) -> str | None:
@@ -371,6 +386,7 @@ def _engine_again(
     }
     if models != stored.models:
         candidates = may_be_asked(models, configuration)
+        refuse_unmet_need(stored.strategy, engine, candidates, configuration, web=stored.web)
         changes |= {
             "engine": engine,
             "models": models,

@@ -4,6 +4,7 @@ All figures of the estimate err high. `expected_call` is what a role usually nee
 bound for one call whose input is known, for the ledger: nothing that is billed for the call exceeds it.
 """
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,8 @@ from contracts.roles import (
     SourceExtract,
     WriteInput,
 )
+from contracts.tool_turns import ToolTurnInput
+from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
 
 MILLION: Final = 1_000_000
 
@@ -59,6 +62,13 @@ LONG_REPORT_WORDS: Final = 2_500
 """From this length on a model writes a report section by section, and then its frame."""
 FEWEST_REPORT_SECTIONS: Final = 2
 MOST_REPORT_SECTIONS: Final = 12
+CONVERSATION_TOKENS: Final = 5_000
+"""What a role with tools has said and heard in the middle of its work."""
+SIGNED_CHARACTERS: Final = 80
+"""Of a line of data, at least, where a longer one is broken."""
+SIGN_TOKENS: Final = 3
+SIGNS_SHARE: Final = 0.25
+"""Of a stored answer, for the signs before its lines."""
 
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector, at most: more at once are judged less well."""
@@ -119,7 +129,8 @@ def expected_call(
     """What one call of a role usually needs, with a model that generates so many tokens unseen."""
     output = role.expected_output_tokens + reasoning_tokens
     claims = min(findings, CLAIMS_PER_CALL)
-    return CallSize(expected_input(role.name, sources=sources, findings=findings, claims=claims), output)
+    said = CONVERSATION_TOKENS if role.tools else 0
+    return CallSize(expected_input(role.name, sources=sources, findings=findings, claims=claims) + said, output)
 
 
 def reasoning_room(known: int | None) -> int:
@@ -134,8 +145,27 @@ def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
     """The bound for one call with this input: its fields as text, and the stored text that its prompt will hold."""
+    if isinstance(request, ToolTurnInput):
+        return CallSize(_turn(role, request), worst_output(role, reasoning_tokens))
     fields = request.model_dump_json(exclude=COUNTED_APART)
     return CallSize(FIXED_INPUT_TOKENS + _tokens(fields) + _material(request), worst_output(role, reasoning_tokens))
+
+
+def _turn(role: RoleSpec[Any, Any], request: ToolTurnInput) -> int:
+    """Most tokens that a tool turn is sent: what was said so far, the new answers with their marks, and the tools."""
+    said = request.transcript.size if request.transcript else 0
+    tools = sum(_tokens(tool.description + json.dumps(tool.schema())) + LINE_TOKENS for tool in role.tools)
+    answers = sum(_answer(answer) for answer in request.answers)
+    fields = request.model_dump_json(exclude={"answers"})
+    return FIXED_INPUT_TOKENS + tools + _tokens(fields) + math.ceil(said / BYTES_PER_TOKEN) + answers
+
+
+def _answer(answer: ToolAnswer) -> int:
+    """Each line of an answer begins with a sign; of a stored one the lines are not known, only how long they are."""
+    size = answer.size or ANSWER_CHARACTERS
+    stored = math.ceil(size / BYTES_PER_TOKEN * (1 + SIGNS_SHARE)) if answer.entry else 0
+    lines = answer.text.count("\n") + len(answer.text) // SIGNED_CHARACTERS + 1
+    return 2 * LINE_TOKENS + stored + _tokens(answer.text) + lines * SIGN_TOKENS
 
 
 def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize:

@@ -20,6 +20,7 @@ from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.sources import SearchHit
+from contracts.tools import ToolSpec
 from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 from contracts.waiting import QuestionRound
@@ -613,6 +614,11 @@ class RoleSpec(Generic[I, O]):
     module: str | None = None
     """For a role from outside the product: the module with its `prompt_values(request, rendering)` and, where the
     defaults do not fit, `finish(work)` and `draft(request, documents)`; `prompts/<prompt>.md` lies beside it."""
+    tools: tuple[ToolSpec[Any], ...] = ()
+    """What it may call. Such a role is asked turn by turn (`contracts.tool_turns`), and without a model follows the
+    script of its name in `providers.extractive.scripted_turns`, or `draft(request, transcript)` of its module."""
+    must_call: bool = True
+    """Whether an endpoint that can is made to have a tool called in every turn."""
 
     @property
     def writes_report(self) -> bool:

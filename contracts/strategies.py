@@ -38,6 +38,8 @@ class Needs:
 
     model: bool = False
     web: bool = False
+    tools: bool = False
+    """Models that call tools, where a model does its roles."""
 
 
 @dataclass(frozen=True)

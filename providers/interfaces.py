@@ -1,6 +1,6 @@
 """What activities see of the outside world."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +25,16 @@ I = TypeVar("I", bound=RoleInput)
 
 
 @dataclass(frozen=True)
+class Message:
+    """One message of a conversation, in blocks as the Messages API has them."""
+
+    role: str
+    content: list[dict[str, Any]]
+    author: str = ""
+    """The model at its endpoint that wrote it: its thoughts go back to no other one."""
+
+
+@dataclass(frozen=True)
 class ShortPrompt:
     """The prompt of a task with a part of its content only."""
 
@@ -32,6 +42,7 @@ class ShortPrompt:
     common_length: int = 0
     left_out: list[str] = field(default_factory=list)
     """What is missing altogether: one short line each, without page text."""
+    messages: Sequence[Message] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,8 @@ class EngineTask:
     """How many leading characters of the prompt the run's other calls of this role share."""
     shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
     """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
+    messages: Sequence[Message] = ()
+    """What a role with tools said and was answered since the prompt, which is then the first message."""
 
 
 @dataclass(frozen=True)

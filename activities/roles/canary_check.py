@@ -27,16 +27,17 @@ def with_canary(system: str, canary: str) -> str:
 
 def check_answer(request: RoleInput, draft: Contract) -> None:
     """Refuse a draft that holds the canary, in one field or over several. Raises `InvalidOutput`."""
-    if request.canary and repeats("".join(_texts(draft.model_dump())), request.canary):
+    if request.canary and repeats("".join(texts_of(draft.model_dump())), request.canary):
         raise InvalidOutput(STEERED)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text within plain JSON, in its order, without the names of fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for part in value.values():
-            yield from _texts(part)
+            yield from texts_of(part)
     elif isinstance(value, list):
         for part in value:
-            yield from _texts(part)
+            yield from texts_of(part)

@@ -1,6 +1,7 @@
 """The activities that do roles: one function for all, and one registered activity per role."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from temporalio import activity
@@ -14,6 +15,7 @@ from activities.roles.exclusion_checks import without_left_out
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
+from activities.roles.turn_taking import FIRST_MESSAGES, shorten_answers
 from contracts import failures
 from contracts.base import Terse
 from contracts.checking import AnswersEntry, ProposalsEntry
@@ -30,6 +32,8 @@ from contracts.roles import (
     WriteOutput,
 )
 from contracts.strategies import declared_roles
+from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, ToolTurnOutput, check_tools
+from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured, WorkerLost
@@ -76,7 +80,12 @@ class RoleActivities:
         self._notebooks = notebooks
 
     def register(self) -> list[Callable[..., Any]]:
-        """One activity per role, under the role's own name and with its exact types."""
+        """One activity per role, under the role's own name and with its exact types.
+
+        Raises ValueError for a role with tools that might see the text of a page.
+        """
+        for role in declared_roles():
+            check_tools(role)
         return [self._activity(role) for role in declared_roles()]
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
@@ -91,29 +100,15 @@ class RoleActivities:
             if self._notebooks is not None:
                 request = await self._notebooks.complete_input(request, role)
             request = without_left_out(request)
+            if isinstance(request, ToolTurnInput):
+                request = await self._with_answers(request)
             documents = await load_documents(request, self._content)
-        rendered, excerpts = await self._render(role, request, documents)
-
-        def shorten(share: float) -> ShortPrompt:
-            # Of what a child has shown to be harmless, and at most as long.
-            short = render_role(role, request, documents, self._content_characters, share, excerpts)
-            return ShortPrompt(short.prompt, short.common_length, short.left_out)
-
-        task = EngineTask(
-            role,
-            request,
-            documents,
-            rendered.system,
-            rendered.prompt,
-            rendered.version,
-            rendered.common_length,
-            shorten,
-        )
+        task = await self._task(role, request, documents)
         answer = await self._ask_engine(task, instead)
         account = CallAccount(
             engine=answer.engine,
             model=answer.model,
-            prompt_version=rendered.version,
+            prompt_version=task.prompt_version,
             usage=answer.usage,
             warnings=answer.warnings,
         )
@@ -125,6 +120,53 @@ class RoleActivities:
         except InputUnprocessable as error:
             error.usage = answer.usage
             raise
+
+    async def _task(self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
+        if role.tools:
+            return await self._turn(role, request, documents)
+        rendered, excerpts = await self._render(role, request, documents)
+
+        def shorten(share: float) -> ShortPrompt:
+            # Of what a child has shown to be harmless, and at most as long.
+            short = render_role(role, request, documents, self._content_characters, share, excerpts)
+            return ShortPrompt(short.prompt, short.common_length, short.left_out)
+
+        return EngineTask(
+            role,
+            request,
+            documents,
+            rendered.system,
+            rendered.prompt,
+            rendered.version,
+            rendered.common_length,
+            shorten,
+        )
+
+    async def _turn(self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
+        system, opening, version, messages = await self._isolated.call(FIRST_MESSAGES, role, request, documents)
+        return EngineTask(
+            role,
+            request,
+            documents,
+            system,
+            opening,
+            version if request.engine is EngineKind.MODEL else "",
+            shortened=partial(shorten_answers, opening, messages),
+            messages=messages,
+        )
+
+    async def _with_answers(self, request: ToolTurnInput) -> ToolTurnInput:
+        """With the texts of those answers that are stored."""
+        if self._notebooks is None:
+            return request
+        answers = [await self._with_text(self._notebooks, answer) for answer in request.answers]
+        return request.model_copy(update={"answers": answers})
+
+    async def _with_text(self, notebooks: Notebooks, answer: ToolAnswer) -> ToolAnswer:
+        if not answer.entry:
+            return answer
+        stored = await notebooks.read(answer.entry, AnswerEntry)
+        return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
 
     async def _render(
         self, role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
@@ -167,6 +209,9 @@ class RoleActivities:
             answer.share,
         )
         output: RoleOutput = role.output.model_validate_json(packed)
+        if isinstance(output, ToolTurnOutput):
+            with translate_errors(RECORDS):
+                await self._content.put_text(parts[0], TRANSCRIPT_TYPE)
         if isinstance(output, WriteOutput):
             output = output.model_copy(update={"draft": await store_draft(self._content, output.draft, parts)})
         if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:

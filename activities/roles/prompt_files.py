@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
+
+from contracts.roles import RoleSpec
 
 PLACEHOLDER: Final = re.compile(r"^\{([a-z_]+)\}\n|\{([a-z_]+)\}", re.MULTILINE)
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
@@ -56,6 +58,11 @@ def load_prompt(stem: str, package: str = "activities.roles") -> PromptFile:
     if parts is None:
         raise ValueError(f"the prompt {stem} needs a version line, a system part and a prompt part")
     return PromptFile(version=parts[1], system=parts[2].strip(), template=parts[4], common=parts[3] or "")
+
+
+def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
+    """The prompt file of a role: in the product's folder, or beside the module of a role that has its own."""
+    return load_prompt(role.prompt) if role.module is None else load_prompt(role.prompt, role.module.rpartition(".")[0])
 
 
 def _value(match: re.Match[str], values: Mapping[str, str]) -> str:

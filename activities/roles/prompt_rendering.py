@@ -26,7 +26,7 @@ from activities.roles.prompt_blocks import (
     source_lines,
     sources_block,
 )
-from activities.roles.prompt_files import load_prompt
+from activities.roles.prompt_files import prompt_of
 from activities.roles.reviewer import reviewer_values
 from activities.roles.untrusted import data, guard, guard_line, seal
 from contracts import roles
@@ -63,7 +63,7 @@ def render_role(
     `share` than 1 texts from outside are shortened, all alike, down to as little as makes sense at 0. `excerpts` keeps
     what was found in the sources from one rendering of a request to the next.
     """
-    file = load_prompt(role.prompt) if role.module is None else load_prompt(role.prompt, role.module.rpartition(".")[0])
+    file = prompt_of(role)
     known = {} if excerpts is None else excerpts
     rendering = PromptRendering(documents, content_characters, label_key(request), share, known)
     known_by_all = common_values(request) if role.sees_question else {"language": request.language}

@@ -14,10 +14,12 @@ from activities.roles.finishers import Draft, finish_clarification, finish_plan,
 from activities.roles.prompt_rendering import render_role, request_as_shown
 from activities.roles.reviewer import finish_review
 from activities.roles.synthesizer import finish_report
+from activities.roles.turn_taking import finish_turn
 from activities.roles.untrusted import remove_signs
 from contracts import roles
 from contracts.base import Contract
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
+from contracts.tool_turns import ToolTurnInput, TurnDraft
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 
@@ -40,7 +42,7 @@ FINISHED: Final = f"{__name__}:finish"
 FirstPrompt = tuple[str, str, str, int, list[str], dict[str, str]]
 """The fields of `RenderedPrompt`, and what is shown of each source at most."""
 Finished = tuple[str, list[str] | None]
-"""The role's output as JSON, and the parts of the report's text, which its writer stores."""
+"""The role's output as JSON, and what is to be stored beside it: the parts of a report's text, or a transcript."""
 
 
 def first_prompt(
@@ -62,6 +64,8 @@ def finish(
     share: float,
 ) -> Finished:
     """What the workflow gets of an engine's draft. Raises `InvalidOutput`."""
+    if isinstance(request, ToolTurnInput) and isinstance(draft, TurnDraft):
+        return finish_turn(role, request, draft, documents, account)
     check_answer(request, draft)
     if request.engine is EngineKind.MODEL:
         # A program quotes what is stored; a model copies from lines that begin with a sign.

@@ -101,12 +101,13 @@ def remove_signs(draft: C) -> C:
     """What a model wrote, without the signs that it copied from the lines it was shown."""
     if SIGN_END not in draft.model_dump_json():
         return draft
-    return type(draft).model_validate(_remove_signs(draft.model_dump()))
+    return type(draft).model_validate(remove_signs_of(draft.model_dump()))
 
 
-def _remove_signs(value: Any) -> Any:
+def remove_signs_of(value: Any) -> Any:
+    """The same for plain JSON."""
     if isinstance(value, str):
         return ANY_SIGN.sub("", value)
     if isinstance(value, dict):
-        return {name: _remove_signs(part) for name, part in value.items()}
-    return [_remove_signs(part) for part in value] if isinstance(value, list) else value
+        return {name: remove_signs_of(part) for name, part in value.items()}
+    return [remove_signs_of(part) for part in value] if isinstance(value, list) else value

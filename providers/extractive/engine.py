@@ -33,6 +33,7 @@ from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
 from providers.extractive.reflective_steps import classify, look_around, plan_steps, reflect_on_step, search_for_step
 from providers.extractive.review import review
+from providers.extractive.scripted_turns import TAKE_TURN, take_turn
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
 
 ANALYSIS_SECONDS: Final = 40.0
@@ -72,6 +73,8 @@ class ExtractiveEngine:
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role. Raises `InvalidCall` for a role that this engine does not know, `InputUnprocessable`."""
         given, module = task.input, task.role.module
+        if task.role.tools:
+            return await self._turn(task)
         if module is None and type(given) not in {*WITHOUT_DOCUMENTS, *WITH_DOCUMENTS}:
             raise InvalidCall(f"the extractive engine does not know the role {task.role.name}")
         if self._isolated is None:
@@ -79,6 +82,14 @@ class ExtractiveEngine:
         else:
             packed = await self._isolated.call(MAKE_DRAFT, given, task.documents, module, seconds=ANALYSIS_SECONDS)
         return EngineAnswer(draft=task.role.draft.model_validate_json(packed), engine=self.kind)
+
+    async def _turn(self, task: EngineTask) -> EngineAnswer:
+        role = task.role
+        if self._isolated is None:
+            packed = await asyncio.to_thread(take_turn, role.name, role.module, task.input, task.documents)
+        else:
+            packed = await self._isolated.call(TAKE_TURN, role.name, role.module, task.input, task.documents)
+        return EngineAnswer(draft=role.draft.model_validate_json(packed), engine=self.kind)
 
     async def close(self) -> None:
         """Nothing is held: the children belong to whoever made them."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transform_schema
@@ -86,7 +86,7 @@ class AnthropicChat:
         Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`; whatever else came is returned as it is.
         """
         async with self._translate_errors(request, request.timeout_seconds):
-            return read_reply(await self._send(request), request.model)
+            return read_reply(await self._send(request), request.model, offers_tools=bool(request.tools))
 
     async def count_tokens(self, request: ChatRequest) -> int:
         """How many input tokens the request has, by the endpoint's own count. Raises what `complete` raises."""
@@ -96,6 +96,7 @@ class AnthropicChat:
             system=request.system,
             messages=_messages(request),
             timeout=_timeout(seconds),
+            **_tool_arguments(request),
             **_schema_arguments(request),
         )
         async with self._translate_errors(request, seconds), counting as response:
@@ -129,6 +130,7 @@ class AnthropicChat:
             system=_system(request),
             messages=_messages(request),
             timeout=_timeout(request.timeout_seconds),
+            **_tool_arguments(request),
             **_schema_arguments(request),
         ) as response:
             return await _receive(response.iter_bytes())
@@ -159,6 +161,8 @@ def _system(request: ChatRequest) -> str | list[TextBlockParam]:
 
 
 def _messages(request: ChatRequest) -> list[MessageParam]:
+    if request.tools:
+        return _conversation(request)
     if not request.cache_common:
         return [{"role": "user", "content": request.prompt}]
     common, own = request.prompt[: request.common_length], request.prompt[request.common_length :]
@@ -167,6 +171,29 @@ def _messages(request: ChatRequest) -> list[MessageParam]:
         {"type": "text", "text": own},
     ]
     return [{"role": "user", "content": blocks}]
+
+
+def _conversation(request: ChatRequest) -> list[MessageParam]:
+    """All that was said, with marks at the ends of the last two messages of the user.
+
+    The newer mark has everything kept for the next turn; the older one is where the turn before was kept, which an
+    endpoint finds by itself only behind few blocks.
+    """
+    opening = {"role": "user", "content": [{"type": "text", "text": request.prompt}]}
+    messages = [opening, *({"role": one["role"], "content": list(one["content"])} for one in request.messages)]
+    if request.cache_messages:
+        for message in [one for one in messages if one["role"] == "user"][-2:]:
+            *before, last = message["content"]
+            message["content"] = [*before, {**last, "cache_control": EPHEMERAL}]
+    return cast("list[MessageParam]", messages)
+
+
+def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
+    """The tools of a role that has some, and whether one must be called."""
+    if not request.tools:
+        return {}
+    choice: ToolChoiceParam = {"type": "any"} if request.must_call else {"type": "auto"}
+    return {"tools": [dict(tool) for tool in request.tools], "tool_choice": choice}
 
 
 def _schema_arguments(request: ChatRequest) -> dict[str, Any]:

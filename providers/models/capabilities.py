@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from contracts.base import StrictContract
-from providers.models.chat import ChatMode
+from providers.models.chat import ChatMode, ToolUse
 from providers.models.prices import without_date
 
 WEAKER: Final = {
@@ -29,6 +29,8 @@ class EndpointCapabilities(StrictContract):
 
     mode: ChatMode = ChatMode.TOOL
     """The strongest way to ask for an answer of a schema."""
+    tools: ToolUse = ToolUse.FORCED
+    """What it makes of the tools of a role that has some."""
     reasoning_tokens: int = 4_000
     """Room that unseen reasoning needs, above what can be seen."""
     window: int = 32_000
@@ -48,6 +50,7 @@ class CapabilityOverrides(StrictContract):
     """An operator's or the table's own values; None leaves a capability as it is."""
 
     mode: ChatMode | None = None
+    tools: ToolUse | None = None
     reasoning_tokens: int | None = Field(default=None, ge=0, le=200_000)
     window: int | None = Field(default=None, ge=2_000, le=10_000_000)
     output_limit: int | None = Field(default=None, ge=200, le=1_000_000)

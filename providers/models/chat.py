@@ -1,12 +1,12 @@
 """One exchange with a language model, in the terms of the Messages API and free of any client library."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 ANSWER_TOOL = "give_answer"
-"""Name of the only tool that a request ever offers: its input is the answer."""
+"""Name of the tool that takes the answer of a role without tools: its input is the answer."""
 
 
 class ChatMode(StrEnum):
@@ -18,6 +18,16 @@ class ChatMode(StrEnum):
     TOOL_OFFERED = "tool_offered"
     """The same tool, which it may call: some endpoints take tools but force none."""
     TEXT = "text"
+
+
+class ToolUse(StrEnum):
+    """What an endpoint makes of tools, from the strongest to none."""
+
+    FORCED = "forced"
+    """It can be told that one must be called."""
+    OFFERED = "offered"
+    """A model may call them."""
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,14 @@ class ChatRequest:
     """Whether the endpoint is to keep what comes before the messages."""
     cache_common: bool = False
     """Whether it is to keep the common part of the prompt too."""
+    messages: Sequence[Mapping[str, Any]] = ()
+    """What was said since the prompt, `role` and `content` of each; the last one is the user's."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    """Tools that may be called, as the Messages API has them; they and a schema exclude each other."""
+    must_call: bool = False
+    """Whether one of them must be called."""
+    cache_messages: bool = False
+    """Whether the endpoint is to keep all that was said so far, for the next turn."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,8 @@ class ChatReply:
     model: str
     flaws: frozenset[str] = frozenset()
     warnings: list[str] = field(default_factory=list)
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    """The content as it came."""
 
 
 class Chat(Protocol):

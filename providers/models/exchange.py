@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from contracts.identity import digest
+from contracts.tool_turns import ToolTurnInput, offered_tools
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit
 from providers.models.capabilities import LearntLimits, LearntModes
-from providers.models.chat import ChatMode, ChatReply, ChatRequest
+from providers.models.chat import ChatMode, ChatReply, ChatRequest, ToolUse
 from providers.models.fitting import FittedPrompt, PromptFitter
 from providers.models.model_directory import ModelCandidate
 from providers.models.model_errors import shown_name
@@ -19,6 +20,7 @@ from providers.models.model_speed import Speeds
 from providers.models.prompt_caching import PrefixQueue, mark_prefixes, worth_waiting
 from providers.models.structured_output import schema_of
 from providers.models.tokens import Calibration, TokenCounter
+from providers.models.tool_calls import messages_for, tool_definition
 
 JSON_INSTRUCTION: Final = """
 
@@ -31,6 +33,7 @@ An earlier reply to this request could not be used, for these reasons:
 {problem}
 Do the work again and avoid them."""
 
+UNSUPPORTED: Final = "unsupported_parameter"
 SHORTEST_SECONDS: Final = 0.001
 ANSWER_SHARE: Final = 4
 """One in so many tokens of the cap is expected to be written."""
@@ -62,6 +65,7 @@ class ModelCalls:
         self._modes = LearntModes()
         self._limits = LearntLimits()
         self._without_caching: set[str] = set()
+        self._without_forcing: set[str] = set()
         self._speeds = Speeds()
         self._calibration = Calibration()
         self._counter = TokenCounter()
@@ -82,7 +86,7 @@ class ModelCalls:
                 return Exchange(await self._send(request, task, limited, fitted, deadline), fitted)
             except InvalidCall as error:
                 if not self._learn_refusal(candidate.key, request, fitted, error.kind, shrink=shrink):
-                    raise
+                    raise _refused_tools(candidate, error) if request.tools else error from None
 
     def _learn_refusal(
         self, key: str, request: ChatRequest, fitted: FittedPrompt, kind: str | None, *, shrink: bool
@@ -94,19 +98,27 @@ class ModelCalls:
             return self._limits.reduce_output(key, request.max_tokens)
         if kind == "unsupported_caching":
             self._without_caching.add(key)
-            return request.cache_system or request.cache_common
-        return kind == "unsupported_parameter" and self._modes.weaken(key, request.mode)
+            return request.cache_system or request.cache_common or request.cache_messages
+        if kind != UNSUPPORTED:
+            return False
+        if request.tools:
+            self._without_forcing.add(key)
+            return request.must_call
+        return self._modes.weaken(key, request.mode)
 
     async def _build(
         self, task: EngineTask, candidate: ModelCandidate, seconds: float
     ) -> tuple[ChatRequest, FittedPrompt]:
         key, capabilities = candidate.key, candidate.capabilities
-        plain = task.role.plain_text
+        tools = _tools(task)
+        plain = task.role.plain_text or bool(tools)
         mode = ChatMode.TEXT if plain else self._modes.mode_for(key, capabilities.mode)
         schema = None if plain else schema_of(task.role.draft)
         instructions = _instructions(task, schema if mode is ChatMode.TEXT else None)
-        extra = instructions if mode is ChatMode.TEXT else instructions + json.dumps(schema)
-        fitter = PromptFitter(task, shown_name(candidate.model), capabilities, extra, self._speeds.pace(key), seconds)
+        extra = instructions if schema is None or mode is ChatMode.TEXT else instructions + json.dumps(schema)
+        extra += json.dumps(tools) if tools else ""
+        name, pace = shown_name(candidate.model), self._speeds.pace(key)
+        fitter = PromptFitter(task, name, key, capabilities, extra, pace, seconds)
         request = ChatRequest(
             model=candidate.model,
             system=task.system,
@@ -115,11 +127,15 @@ class ModelCalls:
             timeout_seconds=seconds,
             json_schema=schema,
             mode=mode,
+            messages=messages_for(key, task.messages),
+            tools=tools,
+            must_call=task.role.must_call and capabilities.tools is ToolUse.FORCED and key not in self._without_forcing,
         )
         fitted = fitter.fit(await self._ratio(fitter, candidate, request))
         sized = replace(
             request,
-            prompt=fitted.prompt + instructions,
+            prompt=fitted.prompt if fitted.messages else fitted.prompt + fitted.end + instructions,
+            messages=_with_end(fitted.messages, fitted.end + instructions),
             max_tokens=fitted.max_tokens,
             common_length=fitted.common_length,
         )
@@ -158,7 +174,8 @@ class ModelCalls:
         if not worth_waiting(request, fitted.estimate):
             return nullcontext()
         common = request.prompt[: request.common_length]
-        prefix = json.dumps([candidate.key, request.mode, request.json_schema, request.system, common])
+        offered = request.json_schema or list(request.tools)
+        prefix = json.dumps([candidate.key, request.mode, offered, request.system, common])
         return self._prefixes.turn(digest(prefix), request.timeout_seconds * PATIENCE_SHARE)
 
     def _permit(self, task: EngineTask, candidate: ModelCandidate, tokens: int) -> AbstractAsyncContextManager[Permit]:
@@ -166,6 +183,30 @@ class ModelCalls:
             return nullcontext(UnlimitedPermit())
         holder = f"{task.input.research_id}/{task.input.operation}"
         return self._limiter.permit(candidate.endpoint.service, holder=holder, tokens=tokens)
+
+
+def _refused_tools(candidate: ModelCandidate, error: InvalidCall) -> InvalidCall:
+    """The error with what an operator can do where a model is found to take no tools."""
+    if error.kind != UNSUPPORTED:
+        return error
+    setting = f'models.endpoints.{candidate.endpoint.name}.tools = "none"'
+    return InvalidCall(
+        f"the model {candidate.shown} takes no tools: name another one, and set {setting}", kind=UNSUPPORTED
+    )
+
+
+def _tools(task: EngineTask) -> list[dict[str, Any]]:
+    if not isinstance(task.input, ToolTurnInput):
+        return []
+    return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
+
+
+def _with_end(messages: list[dict[str, Any]], end: str) -> list[dict[str, Any]]:
+    """The messages with some words more at the end of the last one."""
+    if not messages or not end.strip():
+        return messages
+    *before, last = messages
+    return [*before, {**last, "content": [*last["content"], {"type": "text", "text": end.strip()}]}]
 
 
 def _instructions(task: EngineTask, schema: dict[str, Any] | None) -> str:

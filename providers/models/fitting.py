@@ -1,13 +1,14 @@
 """Fits a task to a model: to its context window, and to the time that its pace allows. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, ShortPrompt
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.model_speed import Pace
-from providers.models.tokens import estimated_tokens
+from providers.models.tokens import estimated_tokens, text_of
+from providers.models.tool_calls import messages_for
 
 RUNTIME_OVERHEAD: Final = 10_000
 """Tokens kept free of every window, never more than a quarter of it."""
@@ -40,6 +41,10 @@ class FittedPrompt:
 
     prompt: str
     common_length: int
+    messages: list[dict[str, Any]]
+    """What was said since, of a role with tools."""
+    end: str
+    """What is said to the model last: that it should be brief, or nothing."""
     max_tokens: int
     estimate: int
     """Input tokens, rather too many than too few."""
@@ -56,6 +61,8 @@ class PromptFitter:
     task: EngineTask
     model: str
     """Its name, fit for a message."""
+    author: str
+    """What its own earlier turns are known by."""
     capabilities: EndpointCapabilities
     extra: str
     pace: Pace | None
@@ -63,7 +70,7 @@ class PromptFitter:
 
     def estimate(self) -> float:
         """The whole request by the estimate that all ratios refer to."""
-        return self._overhead() + estimated_tokens(self.task.prompt)
+        return self._overhead() + self._said(self._whole())
 
     def is_near_limit(self, ratio: float) -> bool:
         """Whether knowing the number of tokens better could change anything."""
@@ -79,15 +86,17 @@ class PromptFitter:
         by_window = self._room(tokens)
         room = self._limit_to_pace(by_window, tokens)
         warnings = self._explain_short_answer(room, by_window)
-        short, share = ShortPrompt(self.task.prompt, self.task.common_length), 1.0
+        short, share = self._whole(), 1.0
         if tokens > room.prompt:
             short, share, tokens = self._shorten(room.prompt, by_window.prompt, ratio)
             warnings.append(f"shown {share:.0%} of the content: {self.model} has room for {room.prompt} tokens")
         words = int(room.visible * WORDS_PER_TOKEN)
         brevity = BREVITY.format(words=words) if self._is_short(room.visible) else ""
         return FittedPrompt(
-            short.prompt + brevity,
+            short.prompt,
             short.common_length,
+            messages_for(self.author, short.messages),
+            brevity,
             room.output,
             int(tokens),
             tokens / ratio,
@@ -133,14 +142,13 @@ class PromptFitter:
 
     def _shorten(self, room: int, window_room: int, ratio: float) -> tuple[ShortPrompt, float, float]:
         """The most content that fits; where time is short, at least the least that makes sense."""
-        shorten = self.task.shortened or (lambda _: ShortPrompt(self.task.prompt, self.task.common_length))
+        shorten = self.task.shortened or (lambda _: self._whole())
         least = shorten(0.0)
         least_tokens = self._tokens_of(least, ratio)
         if least_tokens > window_room:
             raise InvalidCall(
                 f"the prompt needs about {least_tokens:.0f} tokens and {self.model} has room for {window_room} "
-                f"(window {self.capabilities.window}): use a model with a larger window, or lower "
-                "limits.max_sources_per_query",
+                f"(window {self.capabilities.window}): use a model with a larger window{self._other_remedy()}",
                 kind="context_too_long",
             )
         best, share, tokens = least, 0.0, least_tokens
@@ -157,5 +165,15 @@ class PromptFitter:
                 above, above_tokens = tried, needed
         return best, share, tokens
 
+    def _other_remedy(self) -> str:
+        return "" if self.task.role.tools else ", or lower limits.max_sources_per_query"
+
     def _tokens_of(self, short: ShortPrompt, ratio: float) -> float:
-        return (self._overhead() + estimated_tokens(short.prompt)) * ratio
+        return (self._overhead() + self._said(short)) * ratio
+
+    def _whole(self) -> ShortPrompt:
+        return ShortPrompt(self.task.prompt, self.task.common_length, messages=self.task.messages)
+
+    def _said(self, short: ShortPrompt) -> float:
+        said = text_of(messages_for(self.author, short.messages))
+        return estimated_tokens(short.prompt) + estimated_tokens(said)

@@ -18,13 +18,14 @@ from providers.errors import (
     ProviderError,
 )
 from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls, Limiter
-from providers.models.chat import ChatReply, TokenCounts
+from providers.models.chat import ChatReply, TokenCounts, ToolUse
 from providers.models.exchange import Exchange, ModelCalls
 from providers.models.failover import Failover, time_for_call, time_share
 from providers.models.model_directory import MissingChat, ModelCandidate, ModelDirectory, ModelEndpoint
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
 from providers.models.structured_output import DRAFT_FIELDS, draft_of, needs_isolation
+from providers.models.tool_calls import turn_of
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState, judge_outcome
 from providers.shared.stores.memory_store import MemorySharedStore
 
@@ -45,7 +46,7 @@ class EndpointHealth:
 
 
 class LanguageModelEngine:
-    """Does any role. Offers a model no tool but the one that takes the answer."""
+    """Does any role. Offers a model the role's own tools, or none but the one that takes the answer."""
 
     kind = EngineKind.MODEL
     paid = True
@@ -77,6 +78,8 @@ class LanguageModelEngine:
         candidates = self._directory.candidates(task.input.model, task.role.tier)
         if not candidates:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
+        if task.role.tools:
+            candidates = _with_tools(candidates)
         deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
         failover = Failover(candidates)
         while (candidate := await self._next(failover)) is not None:
@@ -153,14 +156,16 @@ class LanguageModelEngine:
         reply, fitted = exchange.reply, exchange.fitted
         usage = self._usage(candidate, reply.tokens)
         try:
-            draft, liberties = await self._draft(task, reply)
+            draft, liberties = await self._draft(task, candidate, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
         warnings = [*failover.warnings(candidate), *fitted.warnings, *reply.warnings, *liberties]
         return EngineAnswer(draft, self.kind, reply.model, usage, warnings, fitted.share)
 
-    async def _draft(self, task: EngineTask, reply: ChatReply) -> tuple[Contract, list[str]]:
+    async def _draft(self, task: EngineTask, candidate: ModelCandidate, reply: ChatReply) -> tuple[Contract, list[str]]:
+        if task.role.tools:
+            return turn_of(candidate.key, reply)
         if self._isolated is None or not needs_isolation(reply):
             return draft_of(task.role, reply)
         try:
@@ -191,3 +196,12 @@ class LanguageModelEngine:
         if last is None:
             return UNTRIED
         return f"failing ({last})" if last else ANSWERING
+
+
+def _with_tools(candidates: list[ModelCandidate]) -> list[ModelCandidate]:
+    """Those that take tools. Raises `NotConfigured` if none does."""
+    able = [each for each in candidates if each.capabilities.tools is not ToolUse.NONE]
+    if not able:
+        shown = ", ".join(each.shown for each in candidates)
+        raise NotConfigured(f"the role calls tools, and {shown} takes none: name another model, or another strategy")
+    return able

@@ -25,8 +25,8 @@ TOKEN_FIELDS: Final = {
 }
 
 
-def read_reply(body: bytes, asked_model: str) -> ChatReply:
-    """Read a response of status 200.
+def read_reply(body: bytes, asked_model: str, *, offers_tools: bool = False) -> ChatReply:
+    """Read a response of status 200; only where tools were offered may one but ours be called.
 
     Raises `Unavailable` when the body is no message at all (an HTML page, an error object, nothing): then no answer
     was given, and trying again may help. A message nested too deep was given and paid: a reply with that flaw.
@@ -42,7 +42,7 @@ def read_reply(body: bytes, asked_model: str) -> ChatReply:
     tokens, warnings = read_tokens(message.get("usage"))
     called = [block for block in blocks if block.get("type") == "tool_use"]
     ours = [block.get("input") for block in called if block.get("name") == ANSWER_TOOL]
-    if len(called) > len(ours):
+    if len(called) > len(ours) and not offers_tools:
         warnings.append(FOREIGN_TOOL)
     if envelope.cleaned:
         warnings.append("lone surrogates were replaced in the answer")
@@ -56,6 +56,7 @@ def read_reply(body: bytes, asked_model: str) -> ChatReply:
         model=_name(message.get("model")) or asked_model,
         flaws=envelope.flaws,
         warnings=warnings,
+        blocks=blocks,
     )
 
 

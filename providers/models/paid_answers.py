@@ -4,11 +4,13 @@ import hashlib
 import json
 from typing import Any, Final
 
+from contracts.tool_turns import ToolTurnInput, offered_tools
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.structured_output import Role, schema_text
+from providers.models.tool_calls import tool_definition
 
 FORMAT: Final = 1
 ANSWER: Final = "answer"
@@ -21,7 +23,7 @@ UNUSABLE: Final[dict[str, type[AnswerUnusable]]] = {
 
 def request_fingerprint(task: EngineTask) -> str:
     """SHA-256, in hexadecimal, over everything that decides the answer: equal requests need paying only once."""
-    parts = {
+    parts: dict[str, Any] = {
         "role": task.role.name,
         "system": task.system,
         "prompt": task.prompt,
@@ -31,6 +33,9 @@ def request_fingerprint(task: EngineTask) -> str:
         "plain_text": task.role.plain_text,
         "output_tokens": task.role.output_tokens,
     }
+    if isinstance(task.input, ToolTurnInput):
+        parts["messages"] = [[message.role, message.content] for message in task.messages]
+        parts["tools"] = [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

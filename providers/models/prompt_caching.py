@@ -12,7 +12,7 @@ from cachetools import TTLCache
 
 from providers.models.capabilities import EndpointCapabilities
 from providers.models.chat import ChatMode, ChatRequest
-from providers.models.tokens import estimated_tokens
+from providers.models.tokens import estimated_tokens, text_of
 
 TOOLS_SHARE: Final = 0.5
 """JSON is estimated with the widest margin of all, and is not sent to the model as it is."""
@@ -30,6 +30,8 @@ def mark_prefixes(request: ChatRequest, capabilities: EndpointCapabilities, rati
     """
     if not capabilities.caching:
         return request
+    if request.tools:
+        return _mark_conversation(request, capabilities, ratio)
     offered = request.json_schema is not None and request.mode in {ChatMode.TOOL, ChatMode.TOOL_OFFERED}
     tools = json.dumps(request.json_schema) if offered else ""
     before = (estimated_tokens(tools) * TOOLS_SHARE + estimated_tokens(request.system)) * ratio
@@ -38,6 +40,18 @@ def mark_prefixes(request: ChatRequest, capabilities: EndpointCapabilities, rati
         request,
         cache_system=before >= capabilities.cacheable_tokens,
         cache_common=request.common_length > 0 and before + common >= capabilities.cacheable_tokens,
+    )
+
+
+def _mark_conversation(request: ChatRequest, capabilities: EndpointCapabilities, ratio: float) -> ChatRequest:
+    """What was said so far is the beginning of the next turn."""
+    tools = estimated_tokens(json.dumps(list(request.tools))) * TOOLS_SHARE
+    before = (tools + estimated_tokens(request.system)) * ratio
+    said = (estimated_tokens(request.prompt) + estimated_tokens(text_of(request.messages))) * ratio
+    return replace(
+        request,
+        cache_system=before >= capabilities.cacheable_tokens,
+        cache_messages=before + said >= capabilities.cacheable_tokens,
     )
 
 

@@ -57,19 +57,24 @@ def draft_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
 
     Raises `AnswerRefused`, `AnswerCut` (whatever a cut answer looks like), or `InvalidOutput`.
     """
+    check_end(reply)
+    if role.plain_text:
+        return _plain_text(role, reply)
+    if isinstance(reply.tool_input, dict):
+        refuse_flaws(reply.flaws)
+        return _validate(role, reply.tool_input), []
+    text, left_out = without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
+    _refuse_unreadable(text, reply)
+    draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE and not role.whole_answers)
+    return draft, [*left_out, *warnings]
+
+
+def check_end(reply: ChatReply) -> None:
+    """Raises `AnswerRefused`, or `AnswerCut`, whatever a cut answer looks like."""
     if reply.stop_reason in REFUSED:
         raise AnswerRefused("the model declined to answer")
     if reply.stop_reason in CUT:
         raise AnswerCut("the answer was cut off before its end")
-    if role.plain_text:
-        return _plain_text(role, reply)
-    if isinstance(reply.tool_input, dict):
-        _refuse_flaws(reply.flaws)
-        return _validate(role, reply.tool_input), []
-    text, left_out = _without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
-    _refuse_unreadable(text, reply)
-    draft, warnings = _from_text(role, text, complete=reply.stop_reason in COMPLETE and not role.whole_answers)
-    return draft, [*left_out, *warnings]
 
 
 def needs_isolation(reply: ChatReply) -> bool:
@@ -86,7 +91,7 @@ def draft_fields(role: Role, reply: ChatReply) -> tuple[dict[str, Any], list[str
 def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if reply.stop_reason not in COMPLETE:
         raise AnswerCut("the endpoint did not say that the answer was complete")
-    text, left_out = _without_thoughts(clean_text(reply.text))
+    text, left_out = without_thoughts(clean_text(reply.text))
     _refuse_unreadable(text, reply)
     fence = WHOLE_FENCE.fullmatch(text)
     if fence is not None and "```" not in fence["inner"]:
@@ -95,21 +100,25 @@ def _plain_text(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     return _validate(role, {field: text}), left_out
 
 
-def _without_thoughts(text: str) -> tuple[str, list[str]]:
-    """What a model says after it has thought aloud: thoughts are no part of an answer, whatever they hold."""
+def without_thoughts(text: str) -> tuple[str, list[str]]:
+    """What a model says after it has thought aloud: thoughts are no part of an answer, whatever they hold.
+
+    With a line for the account if there were any.
+    """
     thoughts = THOUGHTS.match(text) or END_OF_THOUGHTS.match(text)
     return (text.strip(), []) if thoughts is None else (text[thoughts.end() :].strip(), [THOUGHTS_LEFT_OUT])
 
 
 def _refuse_unreadable(text: str, reply: ChatReply) -> None:
     if not text.strip():
-        _refuse_flaws(reply.flaws)
+        refuse_flaws(reply.flaws)
         raise InvalidOutput(f"$: {FOREIGN_TOOL}" if FOREIGN_TOOL in reply.warnings else "$: the answer is empty")
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise InvalidOutput(f"$: the answer is longer than {MAX_ANSWER_CHARACTERS} characters")
 
 
-def _refuse_flaws(flaws: frozenset[str]) -> None:
+def refuse_flaws(flaws: frozenset[str]) -> None:
+    """Raises `InvalidOutput` that names what strict JSON forbids."""
     if flaws:
         raise InvalidOutput("\n".join(f"$: {flaw}" for flaw in sorted(flaws)))
 
@@ -121,7 +130,7 @@ def _from_text(role: Role, text: str, *, complete: bool) -> tuple[Contract, list
         for candidate, warnings in _candidates(text, complete=complete):
             try:
                 parsed, repairs = _parse(candidate)
-                _refuse_flaws(parsed.flaws)
+                refuse_flaws(parsed.flaws)
                 cleaned = ["lone surrogates were replaced in the answer"] if parsed.cleaned else []
                 return _validate(role, parsed.value), [*warnings, *repairs, *cleaned]
             except NestingError:

@@ -1,7 +1,8 @@
 """How many tokens a request has: estimates that err high, corrected by the counts of endpoints."""
 
 import json
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from cachetools import LRUCache
 
@@ -37,6 +38,11 @@ def estimated_tokens(text: str) -> float:
     beyond = len(data) - len(data.translate(None, BEYOND_ASCII))
     signs = len(data) - letters - beyond
     return letters * TOKENS_PER_LETTER + signs * TOKENS_PER_SIGN + beyond * TOKENS_PER_BYTE_BEYOND
+
+
+def text_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All blocks of messages as they are sent; empty where there are none."""
+    return "".join(json.dumps(block, ensure_ascii=False) for message in messages for block in message["content"])
 
 
 class Calibration:
@@ -93,4 +99,5 @@ class TokenCounter:
 
 
 def _request_key(candidate: ModelCandidate, request: ChatRequest) -> str:
-    return digest(json.dumps([candidate.name, request.mode, request.system, request.prompt, request.json_schema]))
+    said = [request.system, request.prompt, list(request.messages), list(request.tools)]
+    return digest(json.dumps([candidate.name, request.mode, said, request.json_schema]))

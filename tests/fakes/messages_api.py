@@ -13,10 +13,12 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.conversation import Remembered, blocks_of
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
 from tests.fakes.model_request import ModelRequest, read_request
 from tests.fakes.model_scenarios import JSON_TYPE, Reply, check, error, reply_to
@@ -100,6 +102,9 @@ class MessagesApi(LoopbackServer):
         self.calls: list[Call] = []
         self.requests: list[ModelRequest] = []
         self.headers: list[dict[str, str]] = []
+        self.refused: list[str] = []
+        """Why requests were refused that break the rules of the Messages API."""
+        self._remembered = Remembered()
         self.waiting = asyncio.Event()
         """Set once a call waits for a reply that never comes."""
         self._journal = journal
@@ -116,7 +121,9 @@ class MessagesApi(LoopbackServer):
             return await _send(writer, error(404, "no such route"))
         try:
             request = read_request(asked.body)
+            self._remembered.refuse(request.body)
         except ValueError as problem:
+            self.refused.append(str(problem))
             return await _send(writer, error(400, str(problem)))
         self.headers.append(asked.headers)
         return await self._answer(request, reader, writer)
@@ -142,6 +149,7 @@ class MessagesApi(LoopbackServer):
         try:
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             reply = self.book.charged(request, beginnings, reply)
+            self._remember(request, reply)
             if reply.delivery == "never":
                 self.waiting.set()
                 await reader.read()  # until the client hangs up
@@ -152,6 +160,12 @@ class MessagesApi(LoopbackServer):
         finally:
             call.ended = time.time()
             self._write("ended", call)
+
+    def _remember(self, request: ModelRequest, reply: Reply) -> None:
+        with suppress(ValueError, RecursionError):
+            message = json.loads(reply.body) if request.mode == "turn" and reply.is_charged else None
+            if isinstance(message, dict):
+                self._remembered.keep(request.model, blocks_of(message))
 
     def _write(self, event: str, call: Call) -> None:
         if self._journal is not None:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, model_work, reflective_work
+from tests.fakes import checking_work, model_work, reflective_work, tool_work
+from tests.fakes.conversation import has_tools, refuse, text_of
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
 ROLE_BY_PROPERTY = {
@@ -24,6 +25,7 @@ ROLES = (
     *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe"),
     *("checker", "corrector", "reviewer"),
     *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
+    *tool_work.TOOL_WORK,
 )
 
 
@@ -35,7 +37,7 @@ class ModelRequest:
     request_hash: str
     role: str
     mode: str
-    """`native`, `tool` or `text`."""
+    """`native`, `tool`, `text`, or `turn` where a role has tools of its own."""
     system: str
     prompt: str
 
@@ -43,6 +45,11 @@ class ModelRequest:
     def model(self) -> str:
         """The model that was asked for."""
         return str(self.body.get("model"))
+
+    def good_turn(self) -> list[dict[str, Any]]:
+        """What a sensible model does with the tools that it is offered."""
+        work = tool_work.TOOL_WORK.get(self.role)
+        return work(self.body) if work else [{"type": "text", "text": "I do not know what is wanted."}]
 
     def good_answer(self, *, with_gap: bool = False) -> str:
         """What a sensible model answers: JSON, or Markdown for the report."""
@@ -75,17 +82,18 @@ def read_request(raw: bytes) -> ModelRequest:
     body = json.loads(raw)
     if not isinstance(body, dict) or not body.get("model") or not body.get("messages") or not body.get("max_tokens"):
         raise ValueError("model, max_tokens and messages are required")
+    refuse(body)
     system, prompt = _text(body.get("system")), "\n".join(_text(turn["content"]) for turn in body["messages"])
     output_format = (body.get("output_config") or {}).get("format")
     tools = body.get("tools") or []
-    mode = "native" if output_format else "tool" if tools else "text"
+    mode = "turn" if has_tools(body) else "native" if output_format else "tool" if tools else "text"
     schema = output_format["schema"] if output_format else tools[0]["input_schema"] if tools else {}
     return ModelRequest(body, hashlib.sha256(raw).hexdigest(), _role(system, schema), mode, system, prompt)
 
 
 def _text(content: Any) -> str:
     if isinstance(content, list):
-        return "\n".join(block.get("text", "") for block in content)
+        return "\n".join(map(text_of, content))
     return content or ""
 
 

@@ -86,6 +86,10 @@ def error(status: int, said: str, headers: dict[str, str] | None = None) -> Repl
 
 def good(request: ModelRequest) -> Reply:
     """Sensible work."""
+    if request.mode == "turn":
+        content = request.good_turn()
+        called = any(block["type"] == "tool_use" for block in content)
+        return message(request, content, "tool_use" if called else "end_turn")
     return answered(request, request.good_answer())
 
 
@@ -211,7 +215,7 @@ def lacks_native(request: ModelRequest) -> Reply:
 
 def lacks_tools(request: ModelRequest) -> Reply:
     """An endpoint that knows neither output formats nor forced tools."""
-    if request.mode == "tool":
+    if request.mode in ("tool", "turn"):
         return error(400, "tool_choice is not supported by this model")
     return lacks_native(request)
 
@@ -232,7 +236,7 @@ def short_answers(request: ModelRequest) -> Reply:
 
 def lacks_forcing(request: ModelRequest) -> Reply:
     """An endpoint that takes tools and forces none."""
-    if request.body.get("tool_choice", {}).get("type") == "tool":
+    if request.body.get("tool_choice", {}).get("type") in ("tool", "any"):
         return error(400, "tool_choice: only auto is supported by this model")
     return lacks_native(request)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.fakes.conversation import text_of
 from tests.fakes.model_request import ModelRequest
 from tests.fakes.model_scenarios import Reply, error
 
@@ -70,7 +71,7 @@ class TokenBook:
         tools = self.tokens(json.dumps(request.body.get("tools") or ""))
         found, own = [], ""
         for block in _blocks(request.body):
-            own += block["text"]
+            own += text_of({**block, "cache_control": None})
             if "cache_control" in block:
                 found.append((seen + own, self.tokens(own)))
         self.marks.append([tools + tokens for _, tokens in found])

@@ -11,6 +11,7 @@ from contracts.shapes import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
 from providers.models.capabilities import CapabilityOverrides, EndpointCapabilities, capabilities_of
+from providers.models.chat import ToolUse
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceEntry
 
@@ -124,6 +125,10 @@ class ModelsSettings(BaseModel):
     def reasoning_tokens_of(self, written: str) -> int:
         """The room for hidden reasoning of a model, named as in the configuration."""
         return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
+
+    def takes_tools(self, written: str) -> bool:
+        """Whether a model, named as in the configuration, can call tools."""
+        return self.capabilities_at(*split_name(written, self.endpoints)).tools is not ToolUse.NONE
 
     def used_endpoints(self) -> list[str]:
         """The endpoints that a configured model is at, in order of preference; empty when no model is named."""

@@ -2,9 +2,11 @@
 
 from typing import Any, TypeVar
 
+from contracts.canary import STEERED_NOTE
 from contracts.decisions import Moment
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.state import ResearchState
+from contracts.tool_turns import ToolTurnInput, ToolTurnOutput
 from contracts.vocabulary import EngineKind
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext, Watchers
@@ -14,6 +16,8 @@ from workflows.run.role_calls import RoleCaller
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
+T = TypeVar("T", bound=ToolTurnInput)
+U = TypeVar("U", bound=ToolTurnOutput)
 
 
 class ResearchRun(RunContext):
@@ -42,3 +46,18 @@ class ResearchRun(RunContext):
         call belongs to, if not this one. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
         return await self._caller.ask(role, step, request, engine, at or self.moment())
+
+    async def turn(
+        self, role: RoleSpec[T, U], step: str, request: T, engine: EngineKind | None = None, at: Moment | None = None
+    ) -> U:
+        """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
+
+        The first turn has no transcript and the fields that the role's prompt opens with; each later one has the
+        transcript of the turn before and an answer to each of its calls. Raises as `ask` does.
+        """
+        output = await self._caller.ask(role, step, request, engine, at or self.moment())
+        for stored in (*(answer.entry for answer in request.answers), output.transcript.hash):
+            self.state.note_entry(stored)
+        if output.steered:
+            self.degrade(STEERED_NOTE)
+        return output

@@ -1,0 +1,90 @@
+"""A role with tools from outside the product: it looks words up, thinks, and hands over what it found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.request import Depth
+from contracts.roles import RoleSpec
+from contracts.strategies import StrategyDeclaration
+from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, Transcript, TurnDraft, scripted_turn
+from contracts.tools import ToolAnswer, ToolCall, ToolSpec
+from contracts.vocabulary import Tier
+from tests.toy.roles import LIMITS
+
+
+class AskerInput(ToolTurnInput):
+    """What the asker is told besides the question."""
+
+    word: str = ""
+
+
+class Word(Contract):
+    """What is looked up."""
+
+    word: str = Field(min_length=1, max_length=60, description="one word")
+
+
+class Thought(Contract):
+    """What is thought aloud."""
+
+    reasoning: str
+
+
+class Handover(Contract):
+    """What was found."""
+
+    text: str
+    words: list[str] = []
+
+
+LOOK_UP = ToolSpec("look_up", "Says what the glossary tells of a word.", Word)
+THINK = ToolSpec("think_tool", "Writes a thought down; nothing comes of it.", Thought)
+HAND_OVER = ToolSpec("hand_over", "Hands over what was found.", Handover)
+ASKER = RoleSpec(
+    "asker", "ask_glossary", Tier.ANALYTICAL, "asker", AskerInput, TurnDraft, ToolTurnOutput, 1_000,
+    expected_output_tokens=200, module="tests.toy.asker", tools=(LOOK_UP, THINK, HAND_OVER),
+)  # fmt: skip
+
+ASKING = StrategyDeclaration(
+    name="asking",
+    implementation="tests.toy.strategy:ToyStrategy",
+    roles=(ASKER,),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), LIMITS),
+    expected_calls=lambda _limits, _: {"asker": (1, 8)},
+)
+GLOSSARY: Mapping[str, str] = {
+    "vacuum": "Vacuum removes dead rows. See also: freeze.",
+    "freeze": "Freezing marks old rows as visible to everybody.",
+}
+
+
+def prompt_values(request: AskerInput, _: Any) -> dict[str, str]:
+    """What its prompt is filled with, besides what all have in common."""
+    return {"word": request.word}
+
+
+def draft(request: AskerInput, so_far: Transcript) -> TurnDraft:
+    """Without a model: look the word up, then what its answer refers to, then hand over all that was told."""
+    told = list(so_far.told(request.answers))
+    if not told:
+        return scripted_turn((LOOK_UP.name, Word(word=request.word)), text="I begin with the word itself.")
+    asked = {str(call.arguments.get("word")) for call, _ in told}
+    _, _, other = told[-1][1].text.partition("See also: ")
+    if (word := other.partition(".")[0]) and word not in asked:
+        return scripted_turn((LOOK_UP.name, Word(word=word)))
+    answers = [answer.text for _, answer in told if not answer.is_error]
+    return scripted_turn((HAND_OVER.name, Handover(text=" ".join(answers), words=sorted(asked))))
+
+
+def answer(call: ToolCall) -> ToolAnswer:
+    """What a workflow makes of a call."""
+    if call.problem:
+        return ToolAnswer(call_id=call.id, text=call.problem, is_error=True)
+    if call.name == THINK.name:
+        return ToolAnswer(call_id=call.id, text="Acknowledged, please continue.")
+    word = LOOK_UP.read(call).word.lower()
+    known = GLOSSARY.get(word)
+    return ToolAnswer(call_id=call.id, text=known or f"the glossary has no entry {word}", is_error=known is None)
