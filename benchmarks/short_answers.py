@@ -225,6 +225,11 @@ def share(part: int, whole: int) -> str:
     return f"{part}/{whole} = {100 * part / whole:.0f} %" if whole else ""
 
 
+def in_half_b(identity: str) -> bool:
+    """Whether a question of the later collections is of the half that was not tuned on: by the hash of its id."""
+    return int(sha256(identity.encode()).hexdigest(), 16) // 7 % 2 == 1
+
+
 def load_questions(collection: str, split: str) -> list[Question]:
     """The questions to one collection; none where a split asks it nothing. Raises OSError, ValueError."""
     path = QUESTIONS / split / f"{collection}.json"

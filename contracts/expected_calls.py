@@ -58,6 +58,10 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 REASONING_TOKENS: Final = 8_000
 """Room for reasoning that the answer does not show, billed as output and added to a role's cap by the engine."""
 
+LONG_REPORT_WORDS: Final = 2_500
+"""From this length on a model writes a report section by section, and then its frame."""
+FEWEST_REPORT_SECTIONS: Final = 2
+MOST_REPORT_SECTIONS: Final = 12
 CONVERSATION_TOKENS: Final = 5_000
 """What a role with tools has said and heard in the middle of its work."""
 SIGNED_CHARACTERS: Final = 80
@@ -65,10 +69,6 @@ SIGNED_CHARACTERS: Final = 80
 SIGN_TOKENS: Final = 3
 SIGNS_SHARE: Final = 0.25
 """Of a stored answer, for the signs before its lines."""
-LONG_REPORT_WORDS: Final = 2_500
-"""From this length on a model writes a report section by section, and then its frame."""
-FEWEST_REPORT_SECTIONS: Final = 2
-MOST_REPORT_SECTIONS: Final = 12
 
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector, at most: more at once are judged less well."""

@@ -29,7 +29,8 @@ from contracts.claims import ClaimKind, ClaimVerdict, Verdict
 from providers.verification.repairs import exchange
 
 MOST_DOUBTFUL: Final = 20
-"""Claims that one round of corrections takes on."""
+"""Claims that one round of corrections by a model takes on."""
+MOST_BY_RULES: Final = 200
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 
 OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PARTIAL)
@@ -61,8 +62,9 @@ def find_doubtful(
         if given.verdict in DOUBTFUL or (not each.row and not each.claim.cited) or _misquotes(each, given)
     ]
     wanted.sort(key=lambda number: (-claims[number].importance, RANK[verdicts[number].verdict], number))
-    rows = [number for number in wanted if claims[number].row][:MOST_DOUBTFUL]
-    wanted = [number for number in wanted if not claims[number].row][: 2 * MOST_DOUBTFUL] + rows
+    most = MOST_DOUBTFUL if material.by_model else MOST_BY_RULES
+    rows = [number for number in wanted if claims[number].row][:most]
+    wanted = [number for number in wanted if not claims[number].row][: 2 * most] + rows
     candidates, evidence = find_candidates([claims[number] for number in wanted], material)
     # What its own passages contradict is corrected by them.
     contradicted = [verdicts[number].verdict is Verdict.CONTRADICTED for number in wanted]
@@ -80,7 +82,7 @@ def find_doubtful(
         for number, others in zip(wanted, candidates, strict=True)
         if claims[number].claim.cited or others
     ]
-    found = [one for one in found if not one.row][:MOST_DOUBTFUL] + [one for one in found if one.row]
+    found = [one for one in found if not one.row][:most] + [one for one in found if one.row]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
     return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 

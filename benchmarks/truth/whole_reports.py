@@ -3,9 +3,9 @@
     python -m benchmarks.truth --whole
 
 The reports are about manuals that Debian packages ship. Their sentences are paraphrases written by hand before they
-were judged (`manuals.jsonl`, whose false alarms were then mended, and `manuals_unseen.jsonl`), and sentences of the manuals
-themselves; every second one is then changed by a seeded program. Reports are closed as a run closes them: weighed,
-checked, corrected, checked again, rendered. At last somebody forges the finished reports, and they are audited.
+were judged (`manuals.jsonl`, whose false alarms were then mended, and `manuals_unseen.jsonl`), and sentences of the
+manuals themselves; every second one is then changed by a seeded program. Reports are closed as a run closes them:
+weighed, checked, corrected, checked again, rendered. At last somebody forges the finished reports, which are audited.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Final
 
@@ -318,52 +318,79 @@ async def forgeries(finished: Finished, chance: random.Random) -> AsyncIterator[
                 yield new_id, bool(await finished.audited(forged))
 
 
-async def measure_checker(
-    checker: str, told: Sequence[Told], texts: Mapping[str, tuple[str, str]], *, failures: bool
-) -> None:
-    """Print what one way of checking makes of all reports."""
-    false: Counter[tuple[str, str]] = Counter()
-    true: Counter[tuple[bool, str]] = Counter()
-    forged: Counter[tuple[bool, bool]] = Counter()
-    audits, addresses, corrections = Counter[bool](), 0, Counter[str]()
+@dataclass
+class Tally:
+    """What one way of checking makes of reports."""
+
+    changed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By kind of change and outcome."""
+    unchanged: Counter[tuple[bool, str]] = field(default_factory=Counter)
+    """By whether it is a paraphrase, and outcome."""
+    forged: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    """By whether the id was made anew, and whether the audit found it."""
+    audits: Counter[bool] = field(default_factory=Counter)
+    """Of the reports as they are: whether they pass."""
+    corrections: Counter[str] = field(default_factory=Counter)
+    addresses: int = 0
+    """Invented ones in finished reports."""
+    missed: list[Written] = field(default_factory=list)
+
+    @property
+    def false_alarms(self) -> int:
+        """Unchanged sentences that are flagged, or do not stand any more."""
+        return sum(count for (_, outcome), count in self.unchanged.items() if outcome in (*FLAGGED, "gone"))
+
+
+async def tally(
+    checker: str, told: Sequence[Told], texts: Mapping[str, tuple[str, str]], seeds: Sequence[int] = SEEDS
+) -> Tally:
+    """Write, change, check, correct, render, audit and forge reports: one for each collection of manuals and seed."""
+    found = Tally()
     by_manual = [list(group) for _, group in groupby(told, key=lambda one: one.file.split("/")[0])]
-    for seed in SEEDS:
-        for group in by_manual:
-            chance = random.Random(seed)
-            some = {one.file: texts[one.file] for one in group}
-            ids = {one.passage: _id_of(one, some) for one in group}
-            written = write(group, ids, chance)
-            changed = {_same(one.words): one.change for one in written if one.change}
-            with tempfile.TemporaryDirectory() as folder:
-                async with world_of(Path(folder), checker, changed) as world:
-                    finished = await finish(world, written, some, ids)
-                    for one, outcome in outcomes(finished):
-                        if one.change:
-                            false[one.change, outcome] += 1
-                            if failures and outcome in (Verdict.SUPPORTED, CheckMethod.VERBATIM):
-                                print(f"  {one.change}: {one.words}\n      {one.told.passage}")
-                        else:
-                            true[one.told.paraphrase, outcome] += 1
-                    addresses += (finished.markdown + finished.html.decode()).count("evil.test")
-                    corrections.update(finished.document["verification"]["correction_counts"])
-                    audits[not await finished.audited(finished.document)] += 1
-                    if seed == SEEDS[0]:
-                        async for pair in forgeries(finished, chance):
-                            forged[pair] += 1
-    print(f"  {audits.total()} reports, {audits[True]} pass their audit, corrections {dict(corrections)}")
-    _print_changed(false)
+    for seed, group in product(seeds, by_manual):
+        chance = random.Random(seed)
+        some = {one.file: texts[one.file] for one in group}
+        ids = {one.passage: _id_of(one, some) for one in group}
+        written = write(group, ids, chance)
+        changed = {_same(one.words): one.change for one in written if one.change}
+        with tempfile.TemporaryDirectory() as folder:
+            async with world_of(Path(folder), checker, changed) as world:
+                finished = await finish(world, written, some, ids)
+                for one, outcome in outcomes(finished):
+                    if one.change:
+                        found.changed[one.change, outcome] += 1
+                    else:
+                        found.unchanged[one.told.paraphrase, outcome] += 1
+                    if one.change and outcome in (Verdict.SUPPORTED, CheckMethod.VERBATIM):
+                        found.missed.append(one)
+                found.addresses += (finished.markdown + finished.html.decode()).count("evil.test")
+                found.corrections.update(finished.document["verification"]["correction_counts"])
+                found.audits[not await finished.audited(finished.document)] += 1
+                if seed == seeds[0]:
+                    async for pair in forgeries(finished, chance):
+                        found.forged[pair] += 1
+    return found
+
+
+def show(found: Tally, *, failures: bool) -> None:
+    """Print it."""
+    if failures:
+        print("".join(f"  {one.change}: {one.words}\n      {one.told.passage}\n" for one in found.missed), end="")
+    corrections = dict(found.corrections)
+    print(f"  {found.audits.total()} reports, {found.audits[True]} pass their audit, corrections {corrections}")
+    _print_changed(found.changed)
     for paraphrase in (True, False):
-        mine = Counter({outcome: count for (kind, outcome), count in true.items() if kind is paraphrase})
+        mine = Counter({outcome: count for (kind, outcome), count in found.unchanged.items() if kind is paraphrase})
         wrong = sum(mine[verdict] for verdict in (*FLAGGED, "gone"))
         print(
             f"  unchanged {'paraphrases' if paraphrase else 'sentences of manuals'}: {mine.total()}, "
             f"flagged or gone {_share(wrong, mine.total())}, {dict(mine)}"
         )
-    print(f"  addresses outside of the registry: {addresses}")
+    print(f"  addresses outside of the registry: {found.addresses}")
     for new_id in (False, True):
-        count = forged[new_id, True] + forged[new_id, False]
+        count = found.forged[new_id, True] + found.forged[new_id, False]
         how = "id made anew" if new_id else "id kept"
-        print(f"  forged afterwards, {how}: found {_share(forged[new_id, True], count)}")
+        print(f"  forged afterwards, {how}: found {_share(found.forged[new_id, True], count)}")
 
 
 def _print_changed(false: Counter[tuple[str, str]]) -> None:
@@ -393,4 +420,4 @@ def measure_whole_reports(*, failures: bool) -> None:
         told, texts = read_manuals(claims=claims)
         for checker in CHECKERS:
             print(f"\n== {claims.name}, {checker}")
-            asyncio.run(measure_checker(checker, told, texts, failures=failures and claims is CLAIMS))
+            show(asyncio.run(tally(checker, told, texts)), failures=failures and claims is CLAIMS)

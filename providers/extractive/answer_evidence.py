@@ -46,6 +46,10 @@ BESIDE: Final = 5
 """Tokens between a name and the word for its kind."""
 OPENING: Final = 400
 """Characters in which a definition says what it is of."""
+HEAD_LAST: Final = ("en", "de", "nl")
+"""Languages in which the head of a compound stands last: `log levels`."""
+DONE: Final = 0.3
+"""Of a sentence about what is to be remembered while something is done, not how it is done."""
 FEW_WORDS: Final = 2
 ROLE: Final = 0.55
 """Of a maker without a name."""
@@ -145,7 +149,10 @@ def _person(look: _Look) -> AnswerEvidence:
         look.piece.token_at(match.start())
         for match in PERSON_NAME.finditer(look.piece.text)
         if all(
-            look.is_name(word) and word.casefold() not in own and not (word.isupper() and len(word) > FEW_WORDS)
+            look.is_name(word)
+            and word.casefold().removesuffix("'s").removesuffix("’s") not in own
+            and not (word.isupper() and len(word) > FEW_WORDS)
+            and not _JOINED.search(word)
             for word in WORD.findall(match[0])
             if len(word) > 1
         )
@@ -339,7 +346,7 @@ def _value(look: _Look) -> AnswerEvidence:
 
 def _steps(look: _Look) -> AnswerEvidence:
     if _is_done_already(look):
-        return AnswerEvidence(0.4)
+        return AnswerEvidence(DONE)
     told = look.known.tells["steps"].places(look.piece.tokens)
     marked = look.piece.places_of(_COMMAND)
     if (told and marked) or _OPTION.match(look.piece.text):
@@ -440,17 +447,15 @@ def _items(look: _Look) -> AnswerEvidence:
     if look.piece.announces:
         following = [place for place in told if look.piece.tokens[place] in look.known.tells["following"].first_words()]
         behind = any(0 < place - at <= BESIDE for at in following for place in kinds)
-        return AnswerEvidence(1.0 if behind or not following else 0.5, tuple(told))
-    small = look.known.stop
+        return AnswerEvidence(1.0 if behind or (kinds and not following) else 0.5, tuple(told))
+    small = look.known.stop - look.known.tells["definition_head"].first_words()
     row = [
         look.piece.token_at(match.start())
         for match in _ENUMERATION.finditer(look.piece.text)
-        if not any(fold(member)[:1] and fold(member)[0] in small for member in match[0].split(",")[:-1])
+        if small.isdisjoint(word for member in _MEMBER_END.split(match[0]) for word in fold(member)[:1])
     ]
-    if near := _near(row, kinds, 2 * NEAR):
-        return AnswerEvidence(0.95, tuple(near))
-    if row and told:
-        return AnswerEvidence(0.6, tuple(row))
+    if near := _near(row, kinds, BESIDE):
+        return AnswerEvidence(0.9 if told else 0.75, tuple(near))
     return AnswerEvidence(0.5, tuple(told)) if told else AnswerEvidence(0.2)
 
 
@@ -469,8 +474,9 @@ def _choice(look: _Look) -> AnswerEvidence:
 
 
 def _kind(look: _Look) -> set[str]:
-    """The stem of what is to be chosen from: the word of meaning that stands first."""
-    return {stem(word, look.asked.language) for word in look.asked.counted[:1]}
+    """The stem of what is to be chosen from: the word of meaning that stands first, of a list its head."""
+    last = look.asked.form is AnswerForm.ITEMS and look.known.code in HEAD_LAST
+    return {stem(word, look.asked.language) for word in (look.asked.counted[-1:] if last else look.asked.counted[:1])}
 
 
 def _replacement(look: _Look) -> AnswerEvidence:
@@ -497,6 +503,8 @@ def _statement(look: _Look) -> AnswerEvidence:
 
 
 _CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]{0,40}[a-zà-ÿ]")
+_JOINED: Final = re.compile(r"[a-z](?<!Mc)(?<!Mac)(?<!De)(?<!Le)(?<!La)(?<!Van)(?<!Fitz)[A-Z]")
+"""A name of a program amid names of people: `ForeignKey`."""
 _BRACKETS: Final = re.compile(r"\s?\([^()]{0,80}\)")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]{2,80})\)")
 _SHARE: Final = re.compile(
@@ -513,6 +521,7 @@ _ENUMERATION: Final = re.compile(
     r"(?<!\S)(?:[^\s,;:]++(?:\s[^\s,;:]++){0,2},\s){1,6}[^\s,;:]++(?:\s[^\s,;:]++){0,2}?,?\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s"
 )
 """Short members side by side."""
+_MEMBER_END: Final = re.compile(r",|\s(?:and|or|und|oder|sowie|et|ou|y|e|o|en|of)\s")
 
 _FORMS: Final = {
     AnswerForm.PERSON: _person,

@@ -40,8 +40,12 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
     if block.kind in (TextBlockKind.ROW, TextBlockKind.LABEL):
         return sentence.start, sentence.end
     first = _first_of_block(document, seed)
-    if document.of(sentence).rstrip().endswith(":") and not leans(document, seed):
-        found = _list_span(document, seed)
+    if document.of(sentence).rstrip().endswith(":"):
+        found = None
+        if not leans(document, seed):
+            found = _list_span(document, seed)
+        elif not leans(document, first) and sentence.end - document.sentences[first].start <= LONGEST_LEAD:
+            found = _list_span(document, first)
         if found is not None:
             return found
     stands = not leans(document, first)
@@ -72,7 +76,10 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
 def _reply_span(document: Structure, index: int) -> tuple[int, int]:
     """The paragraphs, lists and commands under a heading that asks, as many as fit, and the first one always."""
     own = document.sentences[index].block
-    start, end = document.sentences[index].start, document.blocks[own].end
+    section = document.blocks[own].section
+    while own and document.blocks[own - 1].section == section and document.blocks[own - 1].start > section:
+        own -= 1
+    start, end = document.blocks[own].start, document.blocks[own].end
     for block in document.blocks[own + 1 :]:
         if (
             block.section != document.blocks[own].section
@@ -104,9 +111,9 @@ def _commands_end(document: Structure, index: int) -> int | None:
 
 
 def _list_span(document: Structure, index: int) -> tuple[int, int] | None:
-    """From the sentence that announces a list, or code, to the end of it; as many whole items as fit."""
-    start, end = document.sentences[index].start, document.sentences[index].end
+    """From a sentence of the paragraph that announces a list, or code, to the end of it; as many whole items as fit."""
     own = document.sentences[index].block
+    start, end = document.sentences[index].start, document.blocks[own].end
     section = document.blocks[own].section
     last = None
     kinds = TABLE if document.blocks[own + 1 : own + 2] and document.blocks[own + 1].kind in TABLE else LISTING

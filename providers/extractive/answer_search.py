@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from providers.extractive.answer_evidence import AnswerEvidence, Piece, evidence
+from providers.extractive.answer_evidence import DONE, AnswerEvidence, Piece, evidence
 from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm, questions_of, read_asked
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST
 from providers.extractive.question_terms import PARTS, Frequencies, key_words, text_pairs, word_keys
@@ -31,20 +31,26 @@ NAMED_CREDIT: Final = 0.7
 HEAVY: Final = 0.25
 """Share of a question's weight from which a word must be there."""
 LEAST_COVERAGE: Final = 0.72
+LEAST_COVERAGES: Final = {AnswerForm.CHOICE: 0.81}
 LEAST_EVIDENCE: Final = 0.55
 LEAST_STRENGTH: Final = 0.72
 LEAST_STRENGTHS: Final = {
     AnswerForm.STEPS: 0.84,
     AnswerForm.YES_NO: 0.8,
-    AnswerForm.CHOICE: 0.76,
-    AnswerForm.PERSON: 0.76,
-    AnswerForm.DIFFERENCE: 0.8,
-    AnswerForm.REASON: 0.8,
+    AnswerForm.REASON: 0.78,
+    AnswerForm.DIFFERENCE: 0.78,
 }
 """More where nearly every sentence has the form."""
+LEAST_WEAK_STRENGTHS: Final = {
+    AnswerForm.CHOICE: 0.76,
+    AnswerForm.PERSON: 0.76,
+    AnswerForm.ITEMS: 0.9,
+    AnswerForm.DIFFERENCE: 0.85,
+    AnswerForm.REASON: 0.9,
+}
+"""The same where a sentence has the form by a weak sign alone."""
 CERTAIN: Final = 0.8
-"""Evidence from which on no more than the least strength is asked for."""
-NEARLY_ALL: Final = frozenset({AnswerForm.STEPS, AnswerForm.YES_NO})
+"""Evidence from which on a sign is no weak one."""
 REPLY_STRENGTH: Final = 1.2
 SAME_QUESTION: Final = 0.8
 """Share of the weight, and of the words, that a question of a document must have in common with the one asked."""
@@ -259,7 +265,9 @@ class AnswerSearch:
         if any(one.named and self._only_in_compounds(one, piece) for one in self.wanted):
             return None
         counted = self.asked.form is AnswerForm.COUNT and covered >= COUNTED_COVERAGE and len(self.wanted) > 2
-        if not counted and (covered < LEAST_COVERAGE or self._lacks(held_by, total, around)):
+        if not counted and (
+            covered < LEAST_COVERAGES.get(self.asked.form, LEAST_COVERAGE) or self._lacks(held_by, total, around)
+        ):
             return None
         if around.labelled and self.asked.form is AnswerForm.DEFINITION:
             piece = replace(
@@ -269,13 +277,15 @@ class AnswerSearch:
             piece = replace(piece, lead=around.leads(self.wanted))
         held = self._evidence(piece, around)
         least = LEAST_STRENGTHS.get(self.asked.form, LEAST_STRENGTH)
-        if self.asked.form is AnswerForm.STEPS and commands_follow(document, index):
+        if self.asked.form is AnswerForm.STEPS and held.strength != DONE and commands_follow(document, index):
             held = replace(held, strength=1.0)
             least = LEAST_STRENGTH if all(one.credit(around.heading) for one in self.wanted) else least
         if held.strength < (LEAST_EVIDENCE if covered >= LEAST_COVERAGE else 1.0):
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
-        if strength < (least if held.strength < CERTAIN or self.asked.form in NEARLY_ALL else LEAST_STRENGTH):
+        if held.strength < CERTAIN:
+            least = max(least, LEAST_WEAK_STRENGTHS.get(self.asked.form, least))
+        if strength < least:
             return None
         return FoundAnswer(reading, index, strength, covered, held, around.first)
 
@@ -407,4 +417,6 @@ def _holds_signs(document: Structure, index: int, signs: Iterable[str]) -> bool:
     """Whether the paragraph of a sentence, or its term line, has all these signs: `$@`, `&&`."""
     block = document.block_of(index)
     text = document.text[block.start if block.label is None else block.label : block.end]
-    return all(sign in text for sign in signs)
+    return all(sign in text for sign in signs) and any(
+        sign in document.of(document.sentences[index]) or block.label is not None for sign in signs
+    )

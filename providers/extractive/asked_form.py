@@ -67,6 +67,7 @@ LONG_TEXT: Final = 120
 """Characters from which a text may hold more than its question."""
 LONGEST_ELISION: Final = 2
 """Letters of a word that is joined to the next one: `l'index`, `qu'un`."""
+PLURAL_VERBS: Final = frozenset(("do", "does", "are", "have", "can"))
 PARTICLES: Final = frozenset(("up", "off", "out", "down"))
 """What makes another verb of a verb: who backs up makes a backup."""
 INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
@@ -176,7 +177,7 @@ def _narrow(
             and known.asks_inside["meaning"].found(tokens[-3:])
         ):
             return AnswerForm.DEFINITION
-        if inside.get("items"):
+        if inside.get("items") or (known.code == "en" and _asks_for_several(tokens, after)):
             return AnswerForm.ITEMS
     return form
 
@@ -198,6 +199,14 @@ def _asks_to_do(tokens: Sequence[str], after: int, known: LanguageWords) -> bool
     opening = tokens[after : after + 1]
     infinitive = any(word.endswith(known.infinitives) and len(word) > LONGEST_HEAD for word in opening)
     return infinitive or known.asks_inside["asker"].found(tokens[after : after + 1 + LONGEST_HEAD])
+
+
+def _asks_for_several(tokens: Sequence[str], after: int) -> bool:
+    """Whether the kind is a plural before a verb of the question: `What queues does …`, `Which files are …`."""
+    for place in range(after, min(after + LONGEST_HEAD, len(tokens) - 1)):
+        if tokens[place + 1] in PLURAL_VERBS:
+            return tokens[place].endswith("s") and not tokens[place].endswith(("ss", "us", "is"))
+    return False
 
 
 def _first_run(written: Sequence[str], content: Sequence[str]) -> tuple[str, ...]:

@@ -38,7 +38,13 @@ default defaults
 size bytes length
 compare difference unlike
 several multiple many
-show display print list
+show display print list view see
+run execute invoke
+get obtain fetch retrieve
+send deliver transmit
+mail message email e-mail
+directory folder
+test testing
 user role account
 big large
 encrypt encryption encrypted

@@ -141,7 +141,7 @@ def _blocks(document: Structure, pieces: list[_Piece]) -> list[str]:
         elif kind is TextBlockKind.ITEM and (many or before is not None or piece.marked):
             mark = document.mark_of(piece.block)
             own = [f"{mark} {own[0]}", *(f"{' ' * (len(mark) + 1)}{line}" for line in own[1:])]
-        elif kind is TextBlockKind.ROW:
+        elif kind in (TextBlockKind.ROW, TextBlockKind.HEAD):
             own = [escape(" · ".join(cells_of(piece.text)))]
         if before is not None:
             lines += _between(before, piece)

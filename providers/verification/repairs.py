@@ -41,12 +41,18 @@ def find_exchange(
 
 def exchange(text: str, ours: str, theirs: str) -> str:
     """The text with the words once exchanged, in the case of the first letter that stood there."""
-    place = re.search(rf"(?<!\w){re.escape(ours)}(?!\w)", text)
-    if place is None:
+    place = text.find(ours) if ours else -1
+    while place >= 0 and (_in_word(text[place - 1 : place]) or _in_word(text[place + len(ours) :][:1])):
+        place = text.find(ours, place + 1)
+    if place < 0:
         return text
     put = theirs[:1].upper() + theirs[1:] if ours[:1].isupper() and not ours.isupper() else theirs
-    before, behind = text[: place.start()], text[place.end() :]
+    before, behind = text[:place], text[place + len(ours) :]
     return before + put + behind if put else before.rstrip() + behind
+
+
+def _in_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
 
 
 def _candidates(claim: str, passages: Sequence[str], about: Sequence[str], language: str) -> Iterator[tuple[str, str]]:

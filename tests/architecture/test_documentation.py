@@ -7,7 +7,9 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 import typer
@@ -15,9 +17,11 @@ import typer
 from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
+from contracts.strategies import ENTRY_POINTS
 from providers.models.prices import load_prices
 from tests.architecture import readme_sample
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
+from tests.toy.roles import TOY
 from workers.settings.sections import FileSettings
 
 PAGES = [path for path in tracked_files() if path.suffix == ".md" and path.relative_to(ROOT).parts[0] != "activities"]
@@ -187,3 +191,25 @@ def test_the_sample_report_of_the_readme_is_what_the_demo_gives() -> None:
     if block["python"] != readme_sample.python_version():
         pytest.skip(f"the sample is of the documentation of Python {block['python']}")
     assert block["sample"] == readme_sample.make_sample()
+
+
+def test_the_example_of_a_strategy_is_the_code_that_runs() -> None:
+    """Each piece of Python on the page for authors stands, to the letter, in the file that is named before it."""
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    shown = re.findall(r"<!-- (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert len(shown) == page.count("```python")
+    for file, code in shown:
+        # Methods stand further to the left on the page, with more room between them.
+        text = re.sub(r"\n{2,}", "\n", (ROOT / file).read_text(encoding="utf-8"))
+        plain = re.sub(r"\n{2,}", "\n", code)
+        assert plain in text or indent(plain, " " * 4) in text, file
+    entry = tomllib.loads(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1])  # type: ignore[index]
+    module, _, name = entry["project"]["entry-points"][ENTRY_POINTS]["toy"].partition(":")
+    assert getattr(import_module(module), name) is TOY
+
+
+def test_the_page_for_authors_names_every_suite() -> None:
+    """Whoever adds a suite for all strategies tells their authors what it shows."""
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    suites = {path.name for path in (ROOT / "tests" / "every_strategy").glob("test_*.py")}
+    assert suites == set(re.findall(r"^\| `(test_\w+\.py)` \|", page, re.MULTILINE))

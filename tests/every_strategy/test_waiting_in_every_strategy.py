@@ -39,6 +39,8 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         assert trial.run.elapsed_seconds() == 0
         state, planned = ResearchState.unpack(trial.state.pack()), len(trial.host.calls)
         assert planned
+        # What has no permission is refused where it would leave; a strategy does not even try.
+        assert not {"search", "read_source"} & {activity for activity, _ in trial.host.calls}
         await trial.cancel()
         assert trial.task is not None
         await asyncio.wait([trial.task])

@@ -100,6 +100,9 @@ def _waited_for(state: ResearchState, taken: Sequence[Said], kind: WaitKind) -> 
     waiting = state.waiting
     if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
         raise Unacceptable(f"plan: version {state.approved_version} is approved already; the research goes by it")
+    if waiting is None and state.resolved is None:
+        # Also for a moment where the history of a run that waits begins anew.
+        raise Unacceptable("the run is getting ready: send this again in a moment")
     if waiting is None:
         raise Unacceptable(f"nothing is waited for now: the run is {state.status.value}; see `research status`")
     if waiting.kind is not kind:

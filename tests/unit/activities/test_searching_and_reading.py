@@ -112,6 +112,8 @@ async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str
     [
         (300.0, None, 900, "asked_to_wait"),
         (170.0, None, 900, None),
+        (180.0, None, 900, "asked_to_wait"),
+        (None, 180, 900, "asked_to_wait"),
         (170.0, 20, 900, "asked_to_wait"),
         (170.0, None, 160, "asked_to_wait"),
         (None, 170, 900, None),

@@ -9,10 +9,12 @@ import pytest
 from benchmarks.answering import Answer, answer, plain, short_answer
 from benchmarks.short_answers import (
     COLLECTIONS,
+    HALVES,
     SPLITS,
     Collection,
     Question,
     Tally,
+    in_half_b,
     load_questions,
     located,
     missing,
@@ -22,7 +24,20 @@ from contracts.vocabulary import Outcome
 from tests.fakes.corpus import MemoryCorpus
 
 TYPES = {
-    *("who", "when", "where", "which", "what is", "how many", "how much", "how large", "how long", "how to", "why"),
+    *(
+        "who",
+        "when",
+        "where",
+        "which",
+        "what is",
+        "how many",
+        "how much",
+        "how large",
+        "how long",
+        "how often",
+        "how to",
+        "why",
+    ),
     *("can", "default", "maximum", "difference", "replaced", "list"),
 }
 REPORT = """# Which lock?
@@ -45,7 +60,7 @@ PRICE = Question("q-2", "en", "how much", "What does it cost?", absent=r"[0-9]+ 
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_every_question_is_well_formed_and_in_its_place(name: str) -> None:
     """Ids are unique, patterns compile, types are known, and a third is held out by the hash of the id alone."""
-    by_split = {split: load_questions(name, split) for split in SPLITS}
+    by_split = {split: load_questions(name, split) for split in (*SPLITS, *HALVES)}
     questions = [question for each in by_split.values() for question in each]
     assert max(Counter(question.id for question in questions).values()) == 1
     for question in questions:
@@ -57,11 +72,14 @@ def test_every_question_is_well_formed_and_in_its_place(name: str) -> None:
             re.compile(pattern)
     assert all(question.held_out for question in by_split["held_out"])
     assert not any(question.held_out for question in by_split["development"])
+    assert not any(in_half_b(question.id) for question in by_split["half_a"])
+    assert all(in_half_b(question.id) for question in by_split["half_b"])
 
 
 def test_the_sets_are_as_broad_as_they_should_be() -> None:
     """At least 150 answerable and 40 unanswerable questions, of every type, to manuals, handbooks and articles."""
-    questions = [question for name in COLLECTIONS for split in SPLITS for question in load_questions(name, split)]
+    splits = (*SPLITS, *HALVES)
+    questions = [question for name in COLLECTIONS for split in splits for question in load_questions(name, split)]
     assert sum(bool(question.answer) for question in questions) >= 150
     assert sum(bool(question.absent) for question in questions) >= 40
     assert {question.type for question in questions} == TYPES

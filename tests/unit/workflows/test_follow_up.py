@@ -89,5 +89,6 @@ def test_only_what_says_something_of_the_query_is_offered_the_best_first() -> No
     request = SearchRequest(
         research_id="r", operation="o", provider="earlier", text=FOLLOWING, permission=PERMITTED, max_results=5
     )
+    assert offer(hits, request).cached, "it cost no search"
     found = offer(hits, request).hits
     assert [(hit.url[-1], hit.rank) for hit in found] == [("c", 1), ("b", 2)]

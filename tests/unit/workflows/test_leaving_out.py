@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.decisions import Guidance
+from contracts.decisions import Exclusion, Guidance
 from contracts.exclusions import mentions
 from contracts.identity import source_id
 from contracts.resolved import Hook, pack_words
@@ -22,6 +22,7 @@ from workflows.driver import Driver
 from workflows.phases.analysis import merge
 from workflows.rules.endings import find_unanswered
 from workflows.rules.guidance_reading import read_guidance
+from workflows.rules.leaving_out import LEFT_OUT, why_left_out
 from workflows.run.guidance import PERSON
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
@@ -275,3 +276,15 @@ def test_an_analyzers_gap_about_what_is_left_out_is_not_opened() -> None:
     drafts = [GapDraft(description="Nothing is said of locks."), GapDraft(description="Nothing is said of rows.")]
     merge(run, node, AnalysisOutput(gaps=drafts))
     assert [gap.description for gap in state.gaps] == ["Nothing is said of rows."]
+
+
+def test_what_the_question_itself_asks_for_is_left_out_only_where_nothing_else_is_asked() -> None:
+    """Of a query that asks for most of the question, naming the subject is no reason to leave it out."""
+    state = states.state(exclusions=[Exclusion(subject="table locks", origin=PERSON)])
+    words = ["vacuum", "freezing", "table", "locks"]
+    state.resolved = states.resolved(question_words=words)
+    assert why_left_out(state, "vacuum freezing and table locks") is None
+    assert why_left_out(state, "table locks") == f"{LEFT_OUT}: table locks"
+    assert why_left_out(state, "vacuum freezing") is None
+    state.resolved = states.resolved(question_words=["vacuum", "freezing"])
+    assert why_left_out(state, "vacuum freezing and table locks") == f"{LEFT_OUT}: table locks"

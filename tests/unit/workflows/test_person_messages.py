@@ -61,7 +61,7 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
         (clarifying(), "_check_answers", [[1]], "answers: expected a list of up to 1 texts"),
         (clarifying(), "_check_answers", [["x" * 3_000]], "answers.0: longer than 2000 characters"),
         (clarifying(), "_check_answers", [["x"], 2], "round: the questions of round 1 are open"),
-        (PersonMessages(), "_check_approval", [1], "nothing is waited for now"),
+        (PersonMessages(), "_check_approval", [1], "the run is getting ready"),
     ],
 )
 def test_what_is_wrong_is_refused_at_once(run: PersonMessages, check: str, arguments: list[Any], problem: str) -> None:

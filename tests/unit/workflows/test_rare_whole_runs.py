@@ -72,6 +72,12 @@ class SmallWeb:
         self._texts = {f"https://{name.removesuffix('.md')}.example.org/docs": text for name, text in MANUAL.items()}
         self._texts["https://mirror.example.net/vacuum"] = MANUAL["vacuum.md"]
 
+    def trust(self) -> None:
+        """The same is said by two sites of high standing that have nothing to do with each other."""
+        said = MANUAL["vacuum.md"].partition("\n")[2]
+        self._texts["https://www.nist.gov/databases"] = f"# Old rows\n{said}"
+        self._texts["https://cs.stanford.edu/lectures"] = f"# Lecture nine\n{said}\nNext week: locks.\n"
+
     def service(self, name: str, *, rejects: str = "") -> "SmallService":
         """One that finds them all, and does not take queries with this word."""
         return SmallService(name, list(self._texts), rejects)
@@ -185,6 +191,7 @@ class Way:
     strategy: str = "supervisor"
     wishes: dict[str, Any] = field(default_factory=dict)
     web: bool = False
+    trusted: bool = False
     requests: bool = False
     ordered: bool = True
     """Whether what happens has one order: sections are written side by side."""
@@ -253,6 +260,8 @@ def sent(run: Run) -> None:
 WAYS: dict[str, Way] = {
     "web": Way(web=True),
     "web_model": Way(web=True, scenario="gaps", wishes=ASKED, requests=True),
+    "trusted": Way(web=True, trusted=True, scenario="gaps", requests=True),
+    "trusted_sources": Way(web=True, trusted=True, wishes={"verify": "light"}),
     "web_types": Way(
         web=True,
         wishes={
@@ -315,6 +324,7 @@ WAYS: dict[str, Way] = {
         by_role=EMBROIDERS | {"corrector": "worsening"},
         wishes=FULL | {"checks": {"strict": True, "review": "rules"}, "output": {"uncited": "remove"}},
     ),
+    "ill_corrected_once": Way(scenario="good", by_role=EMBROIDERS | {"corrector": "worsening"}, wishes=FULL),
     "unchecked": Way(
         scenario="good",
         by_role=EMBROIDERS | {"checker": "hopeless", "corrector": "hopeless", "reviewer": "hopeless"},
@@ -418,6 +428,8 @@ def configured(api: MessagesApi | None) -> ResearchConfiguration:
 async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
     """A run to its end, and everything that left it, as one text."""
     web = SmallWeb()
+    if way.trusted:
+        web.trust()
     services = {"searxng": web.service("searxng", rejects="settings"), "tavily": web.service("tavily")}
     engines = {EngineKind.MODEL: engine_over({"default": api.base_url})} if api else {}
     world = World(folder, DescribedCorpus(), engines, configured(api), services, web)

@@ -172,6 +172,8 @@ def test_who_is_not_waited_for_is_told_so() -> None:
     )
     with pytest.raises(replies.Unacceptable, match="version: the plan is version 2 by now"):
         replies.read_revision(state, [], {"brief": "x"}, 1)
+    with pytest.raises(replies.Unacceptable, match="the run is getting ready: send this again in a moment"):
+        replies.read_approval(ResearchState(), [], 2)
     state.waiting, state.approved_version = None, 2
     with pytest.raises(replies.Unacceptable, match="version 2 is approved already"):
         replies.read_approval(state, [], 2)

@@ -167,4 +167,3 @@ class OrchestratorStrategy:
         if position.ended == USED_UP:
             return StopReason.MAX_ITERATIONS
         return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
-

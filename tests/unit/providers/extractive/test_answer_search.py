@@ -245,3 +245,89 @@ def test_answer_has_the_form_in_its_place(question: str, answer: str) -> None:
 def test_no_answer_of_another_form_or_word(question: str) -> None:
     """A year counts nothing, a measure is no number of things, and a word that shares a stem is another word."""
     assert answered(TOWN, question) is None
+
+
+LOOM = """# Questions about the loom
+
+## 1. How do I thread the loom?
+
+To thread the loom execute the command
+
+```
+loomctl thread WARP
+```
+
+Wait until the lamp is green.
+
+## 2. Can I sell cloth from it?
+
+Go ahead. Nobody has to be asked.
+
+# Settings
+
+shuttle_timeout (default: 45 s)
+After so long a shuttle that is stuck is given up.
+
+### SELVEDGE_AGE
+
+Default: 1800 (half an hour, in seconds)
+
+The age of a selvedge, in seconds.
+
+get_selvedge_age() tells the age. It defaults to SELVEDGE_AGE.
+
+## BobbinField Directive
+
+| Description: | Limits the size of the label of a bobbin |
+| Default: | BobbinField 8190 bytes |
+
+## Weights
+
+Each thread has a weight. The following weights are available, from light to heavy:
+
+| Weight | Meaning |
+| --- | --- |
+| feather | for veils |
+| anvil | for sails |
+
+# Signs
+
+There are differences between signs.
+
+# Advice
+
+When you dye the warp, it is recommended to create a note with `loomctl note` first. The bobbin was removed by \
+ForeignKey Cascade. Weights, from heavy to light or back, \
+are sorted by hand.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How do I thread the loom?", "loomctl thread WARP"),
+        ("Can I sell cloth?", "Go ahead. Nobody has to be asked."),
+        ("What is the default of shuttle_timeout?", "default: 45 s"),
+        ("What is the default of SELVEDGE_AGE?", "1800"),
+        ("How large may the label of a bobbin be by default?", "8190 bytes"),
+        ("Which weights are there?", "anvil · for sails"),
+    ],
+)
+def test_answer_is_found_where_manuals_put_it(question: str, answer: str) -> None:
+    """Headings that ask, defaults in a term line or below it, properties in rows, and whole tables."""
+    short = answered(LOOM, question)
+    assert short is not None
+    assert answer in short.replace("\\", "").replace("`", "")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I dye the warp?",
+        "Who removed the bobbin?",
+        "What is the difference between $* and $#?",
+    ],
+)
+def test_what_only_looks_like_the_form_is_no_answer(question: str) -> None:
+    """What is done besides, a name of a program, and another sign answer nothing."""
+    assert answered(LOOM, question) is None

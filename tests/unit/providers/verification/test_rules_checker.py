@@ -4,7 +4,7 @@ import pytest
 
 from contracts.claims import Verdict
 from providers.verification.alignment import difference
-from providers.verification.rules_checker import check
+from providers.verification.rules_checker import check, find_objection
 from providers.verification.statement import Statement
 
 FLAGGED = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
@@ -148,3 +148,50 @@ def test_a_sentence_of_numbers_alone_is_left_open() -> None:
     """Each number is compared with each of the passages: a list of hundreds would take the square of its length."""
     numbers = "5 km " * 400
     assert check(numbers, [numbers]).verdict is Verdict.NOT_ENOUGH_INFORMATION
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("The guard does nothing except ring a bell when the gate opens.", "The guard only rings a bell when the gate opens."),
+        ("If a key cannot be found, the door stays shut.", "If no key can be found, the door stays shut."),
+        ("The wall is not impassable for climbers, as a ladder helps.", "The wall can be passed by climbers, as a ladder helps."),
+        ("Boats of less than ten metres tend to get larger sails in winter.", "Boats smaller than ten metres tend to grow sails in winter."),
+        ("Of the 60 kilograms in the hold, 41 kilograms (20+21) were grain.", "Of the 60 kilograms in the hold 41 were grain."),
+        ("It breaks the Brenn treaty, which makes no room for ships to be armed.", "It breaks the Brenn treaty, which makes no room to ships that are armed."),
+        ("There are two keepers: Ana Ruiz (day and night) and Otto Vane (night only).", "There are two keepers: Ana Ruiz by day and night, Otto Vane at night only."),
+    ],
+)  # fmt: skip
+def test_other_words_for_the_same_are_no_error(passage: str, claim: str) -> None:
+    """Only in other words, a denial in another place or denied, an opposite of something else, a unit said once."""
+    assert check(claim, [passage]).verdict not in FLAGGED
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("The meter can only tell that a fuse is blown.", "The meter can not only tell that a fuse is blown."),
+        ("The meter not only counts litres but warns of leaks.", "The meter only counts litres but warns of leaks."),
+        ("The wall is not impassable for climbers.", "The wall is impassable for climbers."),
+        ("Of the 60 kilograms in the hold, 41 kilograms were grain.", "Of the 60 kilograms in the hold 47 were grain."),
+    ],
+)
+def test_small_words_that_turn_a_sentence_round_are_found(passage: str, claim: str) -> None:
+    """`not only` for `only`, a denial of a denial that lost one, another number without its unit."""
+    assert check(claim, [passage]).verdict is not Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim", "objected"),
+    [
+        ("Ilse Marholt won the Lindqvist prize in 1929.", "Otto Vane won the Lindqvist prize in 1929.", True),
+        ("Cancellation costs half of the fee 14 days before.", "Whoever withdraws two days earlier pays half.", True),
+        ("Visitors may use the pit.", "Visitors can not use the pit.", True),
+        ("The ridge is the second highest of all.", "The ridge is the third highest of all.", True),
+        ("The store keeps 128 MB of pages in memory.", "The store holds 128 MB of pages in memory.", False),
+        ("Around 90 seconds pass until it blinks.", "It takes a minute and a half to blink.", False),
+    ],
+)
+def test_objections_to_support_are_stricter_than_verdicts(passage: str, claim: str, objected: bool) -> None:
+    """Another name, amount, rank or a denial withholds support; another word for the same does not."""
+    assert bool(find_objection(claim, [passage])) is objected
