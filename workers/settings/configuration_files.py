@@ -42,6 +42,8 @@ HARMLESS: Final[Mapping[str, frozenset[str]]] = {
             "max_steps",
             "max_searches_per_step",
             "max_reads_per_step",
+            "agent_seconds",
+            "agent_wait_seconds",
             "deadline_seconds",
             "reserve_seconds",
             "severity_floor",
