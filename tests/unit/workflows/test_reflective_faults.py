@@ -31,7 +31,7 @@ from workflows.strategies.reflective.steps import is_analysis, steps_of
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
-ASKED_FOR = WISH.rstrip("?")
+ASKED_FOR = WISH
 
 
 async def asked_of(folder: Path, api: MessagesApi, **fields: Any) -> tuple[ResearchState, list[ModelRequest], World]:
