@@ -44,6 +44,8 @@ class ResearchConfiguration:
     """All models of a tier in order of preference: the next one takes over where one does not answer."""
     reasoning_tokens: Callable[[str], int | None] = lambda _: None
     """The most that a model may generate unseen, per call, by its name; None where it is not known."""
+    reasons: Callable[[str], bool] = lambda _: False
+    """Whether a model reasons by itself before it answers, by its name."""
     takes_tools: Callable[[str], bool] = lambda _: True
     """Whether a model, by its name, can call tools where it is asked."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None

@@ -1,6 +1,6 @@
 """Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals say what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
@@ -73,7 +73,8 @@ def resolve(
     models = choose_models(request, configuration) if engine is EngineKind.MODEL else {}
     if request.mode is Mode.DIRECT and engine is EngineKind.EXTRACTIVE:
         raise RunRefused(StopReason.INVALID_INPUT, ANSWERS_NEED_A_MODEL)
-    limits, choices = choose_limits(request, configuration)
+    reasoning = reasoning_tiers(models, configuration)
+    limits, choices = choose_limits(request, configuration, reasoning)
     asked = may_be_asked(models, configuration)
     host = hosts_of_models(asked, configuration)
     providers = choose_providers(request, corpus, configuration.web_search)
@@ -92,6 +93,7 @@ def resolve(
         model_host=host,
         model_prices=prices_of(asked, configuration),
         reasoning_tokens=reasoning_of(asked, configuration),
+        reasoning_tiers=reasoning,
         providers=providers,
         search=effective_search(request, configuration.web_search),
         corpus=corpus,
@@ -125,13 +127,23 @@ def resolve(
 
 
 def choose_limits(
-    request: ResearchRequest, configuration: ResearchConfiguration
+    request: ResearchRequest, configuration: ResearchConfiguration, reasoning: Collection[str] = ()
 ) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
-    """The limits to begin with, and those that the run may choose once it knows the question better."""
+    """The limits to begin with, and those that the run may choose once it knows the question better.
+
+    `reasoning` are tiers whose models reason by themselves.
+    """
     strategy = declaration(request.strategy)
+    by_tools = [role.tier.value for role in strategy.roles if role.tools]
+    by_reasoning = bool(by_tools) and set(by_tools) <= set(reasoning)
 
     def of_depth(depth: Depth) -> EffectiveLimits:
-        return configuration.presets.get((strategy.name, depth)) or preset(strategy.name, depth)
+        documented = preset(strategy.name, depth)
+        own = configuration.presets.get((strategy.name, depth)) or documented
+        changes = strategy.reasoning_limits if by_reasoning else {}
+        # What an operator has set stays as it is.
+        left = {name: limit for name, limit in changes.items() if getattr(own, name) == getattr(documented, name)}
+        return own.model_copy(update=left)
 
     if request.mode in strategy.modes:
         return effective_limits(strategy.modes[request.mode], request.limits), {}
@@ -202,6 +214,11 @@ def reasoning_of(asked: Mapping[str, Sequence[str]], configuration: ResearchConf
     """The most that any of the models may generate unseen; None where unknown."""
     rooms = [configuration.reasoning_tokens(name) for names in asked.values() for name in names]
     return max((room for room in rooms if room is not None), default=None)
+
+
+def reasoning_tiers(models: Mapping[str, str], configuration: ResearchConfiguration) -> list[str]:
+    """The tiers whose first model reasons by itself."""
+    return [tier for tier, name in models.items() if configuration.reasons(name)]
 
 
 def prices_of(asked: Mapping[str, Sequence[str]], configuration: ResearchConfiguration) -> dict[str, ModelPrice]:

@@ -16,6 +16,7 @@ from activities.failure_translation import RECORDS
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
+from contracts.agents import PrepareAgentRequest, PreparedAgent
 from contracts.documents import DocumentRef
 from contracts.follow_up import SUMMARY_CHARACTERS, FollowUp
 from contracts.messages import (
@@ -80,6 +81,12 @@ class RecordsActivities:
                     non_retryable=True,
                     category=ApplicationErrorCategory.BENIGN,  # a request that cannot be met is no fault of a worker
                 ) from None
+
+    @activity.defn(name="prepare_agent")
+    async def prepare_agent(self, request: PrepareAgentRequest) -> PreparedAgent:
+        """Keep what an agent was given: its calls refer to it."""
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+            return PreparedAgent(resolved_entry=await self._notebooks.write(request.resolved))
 
     @activity.defn(name="save_session")
     async def save_session(self, request: SaveRequest) -> SessionRef:

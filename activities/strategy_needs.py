@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from activities.configuration import ResearchConfiguration
-from contracts.strategies import StrategyDeclaration, list_declared
+from contracts.strategies import StrategyDeclaration, list_selectable
 from contracts.vocabulary import EngineKind
 
 ANOTHER_MODEL: Final = "name a model that takes tools (models.{tier})"
@@ -30,7 +30,7 @@ def unmet_need(
     lacks, remedy = problem
     others = [
         each.name
-        for each in list_declared()
+        for each in list_selectable()
         if each.name != strategy.name and _problem(each, engine, asked, configuration, web=web) is None
     ]
     instead = f", or ask with strategy {' or '.join(others)}" if others else ""

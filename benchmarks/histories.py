@@ -16,11 +16,12 @@ from typing import Any, Final
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
-from contracts.outcome import ResearchResult
+from contracts import names
+from contracts.outcome import ResearchResult, ResearchStatus
 from tests.fakes.many_sources import LARGE_RUNS, SCENARIO, large_world
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.temporal_server import FAST
@@ -41,6 +42,8 @@ class Measured:
     bytes: int
     """As the server counts."""
     events: int
+    agents: list[int]
+    """Bytes of the history of each of its agents."""
     parts: dict[tuple[str, str, str], tuple[int, int]]
     """Event, activity and part → how many there are and their bytes."""
 
@@ -60,20 +63,30 @@ async def measure_run(client: Client, folder: Path, request: dict[str, Any]) -> 
                 result = await handle.result()
                 description = await handle.describe()
                 history = await handle.fetch_history()
+                agents = await _agents(client, handle)
         finally:
             await world.close()
-    counted = description.raw_description.workflow_execution_info.history_size_bytes
-    return Measured(result, counted, len(history.events), split(list(history.events)))
+    return Measured(result, _size(description), len(history.events), agents, split(list(history.events)))
+
+
+async def _agents(client: Client, handle: WorkflowHandle[Any, Any]) -> list[int]:
+    shown: ResearchStatus = await handle.query(names.STATUS, result_type=ResearchStatus)
+    described = [await client.get_workflow_handle(agent.workflow_id).describe() for agent in shown.agents]
+    return [_size(each) for each in described]
+
+
+def _size(description: WorkflowExecutionDescription) -> int:
+    return int(description.raw_description.workflow_execution_info.history_size_bytes)
 
 
 def split(events: list[HistoryEvent]) -> dict[tuple[str, str, str], tuple[int, int]]:
     """Bytes by event, activity and part: `payload` is what we wrote, `event` is all around it."""
-    names: dict[int, str] = {}
+    kinds: dict[int, str] = {}
     bytes_of: Counter[tuple[str, str, str]] = Counter()
     count_of: Counter[tuple[str, str, str]] = Counter()
     for event in events:
         kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_").lower()
-        activity = _activity(event, names)
+        activity = _activity(event, kinds)
         payloads = sum(payload.ByteSize() for payload in _payloads(event))
         for part, size in ((PAYLOAD, payloads), (EVENT, event.ByteSize() - payloads)):
             bytes_of[kind, activity, part] += size
@@ -81,12 +94,12 @@ def split(events: list[HistoryEvent]) -> dict[tuple[str, str, str], tuple[int, i
     return {key: (count_of[key], size) for key, size in bytes_of.items() if size}
 
 
-def _activity(event: HistoryEvent, names: dict[int, str]) -> str:
+def _activity(event: HistoryEvent, kinds: dict[int, str]) -> str:
     attributes = getattr(event, str(event.WhichOneof(ATTRIBUTES)))
     if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-        names[event.event_id] = attributes.activity_type.name
+        kinds[event.event_id] = attributes.activity_type.name
         return str(attributes.activity_type.name)
-    return names.get(getattr(attributes, "scheduled_event_id", 0), "")
+    return kinds.get(getattr(attributes, "scheduled_event_id", 0), "")
 
 
 def _payloads(event: HistoryEvent) -> Iterator[Any]:
@@ -113,7 +126,7 @@ async def main() -> None:
             counts = run.result.counts
             print(
                 f"| {what} | {counts.sources} | {run.result.usage.model_calls} | {run.events} "
-                f"| {run.bytes / 1000:.1f} |",
+                f"| {run.bytes / 1000:.1f} |" + "".join(f" {size / 1000:.1f} |" for size in run.agents),
                 flush=True,
             )
             for key, (count, size) in sorted(run.parts.items(), key=lambda item: -item[1][1])[: given.parts]:

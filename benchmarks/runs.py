@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import WorkflowHandle
+from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.processes import cpu_seconds, megabytes
 from contracts.outcome import ResearchResult
@@ -62,11 +62,22 @@ class Measured:
         return sum(step.name in MODEL_ACTIVITIES for step in self.path) * call_seconds / self.wall
 
 
-async def measure(handle: WorkflowHandle[Any, ResearchResult]) -> Measured:
-    """Read a closed run's history."""
+async def measure(handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None) -> Measured:
+    """Read a closed run's history; with a client the calls of its agents count as steps, too."""
+    steps, agents, events, seconds = await _steps_of(handle)
+    for agent in agents if client else ():
+        steps += (await _steps_of(client.get_workflow_handle(agent)))[0]
+    description = await handle.describe()
+    size = description.raw_description.workflow_execution_info.history_size_bytes
+    return Measured(seconds, critical_path(steps), events, size)
+
+
+async def _steps_of(handle: WorkflowHandle[Any, Any]) -> tuple[list[Step], list[str], int, float]:
+    """Activities that were completed, ids of agents, how many events there are, and the seconds that they span."""
     scheduled: dict[int, tuple[str, float]] = {}
     started: dict[int, float] = {}
     steps: list[Step] = []
+    agents: list[str] = []
     first = last = 0.0
     events = 0
     async for event in handle.fetch_history_events():
@@ -80,9 +91,10 @@ async def measure(handle: WorkflowHandle[Any, ResearchResult]) -> Measured:
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
             which = event.activity_task_completed_event_attributes.scheduled_event_id
             steps.append(Step(*scheduled[which], started[which], at))
-    description = await handle.describe()
-    size = description.raw_description.workflow_execution_info.history_size_bytes
-    return Measured(last - first, critical_path(steps), events, size)
+        elif event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+            execution = event.child_workflow_execution_started_event_attributes.workflow_execution
+            agents.append(execution.workflow_id)
+    return steps, agents, events, last - first
 
 
 def critical_path(steps: list[Step]) -> list[Step]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks.runs import MODEL_ACTIVITIES, Measured, deployed, measure
 from contracts.outcome import ResearchResult
-from contracts.strategies import list_declared
+from contracts.strategies import list_selectable
 from tests.acceptance.topology import Topology, topology
 from tests.integration.runs import start
 
@@ -50,9 +50,10 @@ class Answered:
 
 async def ask(made: Topology, question: str, request: dict[str, Any]) -> Answered:
     """One run to its end."""
-    handle = await start(await made.client(), request | {"query": question, "corpus": "documents"})
+    client = await made.client()
+    handle = await start(client, request | {"query": question, "corpus": "documents"})
     result = await handle.result()
-    return Answered(result, await measure(handle))
+    return Answered(result, await measure(handle, client))
 
 
 def line(name: str, runs: list[Answered], *, by_model: bool) -> str:
@@ -80,7 +81,7 @@ async def compare(call: float, questions: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), call) as made:
             await deployed(made)
-            for strategy in list_declared():
+            for strategy in list_selectable():
                 for engine in ("model", "extractive"):
                     if engine == "extractive" and strategy.needs.model:
                         continue

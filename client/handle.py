@@ -48,15 +48,17 @@ from contracts.decisions import AgentDecision
 from contracts.display_text import as_markdown, from_markdown
 from contracts.documents import ReportDraft
 from contracts.messages import DocumentPiece
-from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.outcome import AgentProgress, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.progress import Event, EventPage
 from contracts.request import ResearchRequest
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import AgentStatus, Outcome
 
 MESSAGE_PATIENCE_SECONDS: Final = 10.0
+AGENT_PATIENCE: Final = timedelta(seconds=2)
+"""How long an agent is waited for to say how far it is; its run answers for it then."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
@@ -186,8 +188,22 @@ class ResearchHandle:
     async def status(self) -> ResearchStatus:
         """Where the run stands."""
         status: ResearchStatus = await self._ask(names.STATUS, ResearchStatus)
-        self._last_status = status
+        agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
+        self._last_status = status = status.model_copy(update={"agents": agents})
         return status
+
+    async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
+        """An agent with what it says itself while it works; what its run knows, where it does not answer."""
+        if agent.status is not AgentStatus.RUNNING:
+            return agent
+        child = self._client.get_workflow_handle(agent.workflow_id)
+        try:
+            shown: ResearchStatus = await child.query(
+                names.STATUS, result_type=ResearchStatus, rpc_timeout=AGENT_PATIENCE
+            )
+        except (RPCError, WorkflowQueryFailedError):
+            return agent
+        return agent.model_copy(update={"phase": shown.phase or "", "counts": shown.counts, "usage": shown.usage})
 
     async def events(self, after: int = 0) -> EventPage:
         """At most 200 events behind the cursor `after`, and the next cursor."""

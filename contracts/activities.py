@@ -5,6 +5,7 @@ Workflows call these, `activities/` registers the implementations under the same
 
 from temporalio import activity
 
+from contracts.agents import PrepareAgentRequest, PreparedAgent
 from contracts.documents import ReportDraft
 from contracts.messages import (
     ApplyRequest,
@@ -36,6 +37,12 @@ from contracts.selection import SelectedEvidence, SelectionRequest
 @activity.defn(name="prepare_research")
 async def prepare_research(request: PrepareRequest) -> Prepared:
     """Resolve the request against the workers' configuration; load the session to go on from."""
+    raise AssertionError("a signature is never run")
+
+
+@activity.defn(name="prepare_agent")
+async def prepare_agent(request: PrepareAgentRequest) -> PreparedAgent:
+    """Keep what an agent was given where its calls find it."""
     raise AssertionError("a signature is never run")
 
 
@@ -119,6 +126,7 @@ async def read_document(request: DocumentPieceRequest) -> DocumentPiece:
 
 SIGNATURES = (
     prepare_research,
+    prepare_agent,
     check_providers,
     take_turn,
     search,

@@ -4,6 +4,7 @@ from typing import Final
 
 # Workflow types (the plain `temporal` CLI and other SDKs start runs by these names).
 DEEP_RESEARCH: Final = "deep-research"
+RESEARCH_AGENT: Final = "research-agent"
 RESEARCH_DOCUMENT: Final = "research-document"
 
 # Task queues, one per worker pool.

@@ -12,7 +12,7 @@ from contracts.documents import DocumentRef
 from contracts.progress import Awaited, Progress
 from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.usage import Usage
-from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from contracts.vocabulary import AgentStatus, Completeness, Outcome, RunStatus, StopReason
 from contracts.waiting import Waiting
 
 INLINE_REPORT_CHARACTERS = 128_000
@@ -98,6 +98,26 @@ def carried_result(details: Sequence[object]) -> ResearchResult | None:
         return None
 
 
+class AgentProgress(Contract):
+    """An agent as the status of its run shows it."""
+
+    id: str
+    task: str
+    strategy: str
+    status: AgentStatus
+    workflow_id: str = ""
+    """Where to ask for more: its query `status` answers as that of a run does."""
+    phase: str = ""
+    """What it works on, as it says itself; empty where it was not asked."""
+    started_at: str = ""
+    ended_at: str = ""
+    problem: str = ""
+    """Why it brought less than it should; empty where it finished its work."""
+    summary: str = ""
+    counts: Counts = Counts()
+    usage: Usage = Usage()
+
+
 class ResearchStatus(Contract):
     """Answer of the query `status`."""
 
@@ -116,6 +136,8 @@ class ResearchStatus(Contract):
     strategy: str = "supervisor"
     progress: Progress = Progress()
     """The units of the strategy and how far each is."""
+    agents: list[AgentProgress] = []
+    """The agents of the run, in the order in which they were given their tasks."""
     engine: str = ""
     corpus: str | None = None
     egress: str = ""

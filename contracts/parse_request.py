@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
-from contracts.strategies import PLANNED, declaration, list_declared
+from contracts.strategies import PLANNED, declaration, list_selectable
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -73,7 +73,7 @@ RESTING_PATHS = tuple(_asked_for(ResearchRequest(query="anything")))
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
-    known = [strategy.name for strategy in list_declared()]
+    known = [strategy.name for strategy in list_selectable()]
     if request.strategy not in (*known, *PLANNED):
         return [f"strategy: unknown; expected {' or '.join(known)}"]
     if lines := _beyond_strategy(request):
@@ -88,6 +88,7 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
 
 
 STEP_LIMITS: Final = ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step")
+AGENT_LIMITS: Final = ("agent_seconds", "agent_wait_seconds")
 
 
 def _beyond_strategy(request: ResearchRequest) -> list[str]:
@@ -97,12 +98,18 @@ def _beyond_strategy(request: ResearchRequest) -> list[str]:
     strategy = declaration(request.strategy)
     lines = []
     if request.mode not in (Mode.AUTO, Mode.DEEP, *strategy.modes):
-        others = [other.name for other in list_declared() if request.mode in other.modes]
+        others = [other.name for other in list_selectable() if request.mode in other.modes]
         who = f"; {' and '.join(others)} knows it" if others else ""
         lines.append(f"mode: the strategy {strategy.name} has no mode {request.mode.value}{who}")
     if not any(limits.max_steps for limits in strategy.presets.values()):
         named = [name for name in STEP_LIMITS if getattr(request.limits, name) is not None]
         lines += [f"limits.{name}: the strategy {strategy.name} has no steps" for name in named]
+    if not any(limits.agent_seconds for limits in strategy.presets.values()):
+        named = [name for name in AGENT_LIMITS if getattr(request.limits, name) is not None]
+        lines += [f"limits.{name}: the strategy {strategy.name} has no agents" for name in named]
+    work, wait = request.limits.agent_seconds, request.limits.agent_wait_seconds
+    if work is not None and wait is not None and work > wait:
+        lines.append("limits.agent_seconds: more than limits.agent_wait_seconds")
     fewest, most = request.limits.min_steps, request.limits.max_steps
     if fewest is not None and most is not None and fewest > most:
         lines.append("limits.min_steps: more than limits.max_steps")

@@ -168,6 +168,10 @@ class Limits(StrictContract):
     max_steps: int | None = Field(default=None, ge=1, le=50)
     max_searches_per_step: int | None = Field(default=None, ge=1, le=20)
     max_reads_per_step: int | None = Field(default=None, ge=1, le=100)
+    agent_seconds: float | None = Field(default=None, ge=1, le=86_400)
+    """After so long an agent ends its work and reports what it has."""
+    agent_wait_seconds: float | None = Field(default=None, ge=1, le=86_400)
+    """After so long nobody waits for an agent any more."""
     max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
     """How long a person is waited for each time; it costs the run no time."""
 

@@ -47,6 +47,10 @@ class EffectiveLimits(Contract):
     max_steps: int = 0
     max_searches_per_step: int = 0
     max_reads_per_step: int = 0
+    agent_seconds: float = 0
+    """After so long an agent ends its work and reports what it has; 0 where a strategy has no agents."""
+    agent_wait_seconds: float = 0
+    """After so long nobody waits for an agent any more."""
 
 
 class EffectiveGates(Contract):
@@ -172,6 +176,8 @@ class ResolvedResearch(Contract):
     """By tier; a tier without an entry has no known price."""
     reasoning_tokens: int | None = None
     """Most that a model may generate unseen, above a role's cap; None: as `contracts.expected_calls` has it."""
+    reasoning_tiers: list[str] = []
+    """Tiers whose models reason by themselves before they answer."""
     providers: list[ProviderChoice] = []
     """In the order in which they are asked; only the available ones are."""
     search: EffectiveSearch = EffectiveSearch()

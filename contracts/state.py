@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
+from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
 from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
 from contracts.documents import ReportDraft
@@ -87,6 +88,12 @@ class ResearchState(BaseModel):
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
     """What a person is asked; it stays when the run ends unanswered."""
+    task: AgentTask | None = None
+    """What the agent is to find out whose state this is; None for a run of its own."""
+    ledger: Ledger = Ledger()
+    """What the run had asked and read before this agent began."""
+    agents: list[AgentRecord] = []
+    """Every agent of this run, in the order in which they were given their tasks."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication over iterations."""
@@ -158,6 +165,11 @@ class ResearchState(BaseModel):
     ending: Ending | None = None
     """How the run ended; None while it goes on."""
     result: ResearchResult | None = None
+
+    @property
+    def scope(self) -> str:
+        """The agent whose state this is, which begins the names of its calls; empty for a run of its own."""
+        return self.task.id if self.task else ""
 
     def unaddressed_gaps(self) -> list[Gap]:
         """Gaps that no later evidence has closed."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
+from contracts.agents import AT_ONCE
 from contracts.expected_calls import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.request import Depth, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
@@ -28,7 +30,7 @@ from contracts.roles import (
 from contracts.vocabulary import EngineKind
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-PLANNED: Final = ("living", "orchestrator", "recursive")
+PLANNED: Final = ("living", "recursive")
 """Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
@@ -57,8 +59,14 @@ class StrategyDeclaration:
     needs: Needs = field(default_factory=Needs)
     modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
     """Limits of the modes that it knows besides `deep`, whatever the depth."""
+    scoped: bool = False
+    """Whether it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
     decides: bool = False
     """Whether a run decides for itself where mode or depth are `auto`."""
+    clarifier: RoleSpec[Any, Any] = CLARIFIER
+    """Who finds out what the question means, where the request wants it; one with tools says by words what it asks."""
+    reasoning_limits: Mapping[str, int] = field(default_factory=dict)
+    """Limits that differ where the models of its roles with tools reason by themselves."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
@@ -97,9 +105,16 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
     return tuple(_declared.values())
 
 
+def list_selectable() -> tuple[StrategyDeclaration, ...]:
+    """Those that a request may name, in the order of declaration."""
+    return tuple(strategy for strategy in list_declared() if not strategy.scoped)
+
+
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     """The roles of all strategies, each once, and those that work before and after any of them."""
-    roles = [*(role for strategy in list_declared() for role in strategy.roles), CLARIFIER, *CLOSING_ROLES]
+    declared = list_declared()
+    roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
+    roles += [CLARIFIER, *CLOSING_ROLES]
     return tuple({role.name: role for role in roles}.values())
 
 
@@ -273,5 +288,104 @@ declare(
         expected_calls=_reflective_calls,
         modes={Mode.QUICK: QUICK, Mode.DIRECT: QUICK.model_copy(update={"deadline_seconds": 60.0})},
         decides=True,
+    )
+)
+
+
+AGENT_LIMITS: Final = {
+    Depth.LIGHT: EffectiveLimits(
+        max_iterations=8,
+        max_sub_queries=6,
+        max_sources=30,
+        max_new_sources=30,
+        max_sources_per_query=10,
+        deadline_seconds=1_800,
+        reserve_seconds=300,
+        min_steps=1,
+        max_steps=3,
+        max_searches_per_step=2,
+        max_reads_per_step=3,
+        agent_seconds=720,
+        agent_wait_seconds=1_800,
+    ),
+    Depth.MEDIUM: EffectiveLimits(
+        max_iterations=8,
+        max_sub_queries=6,
+        max_sources=60,
+        max_new_sources=60,
+        max_sources_per_query=10,
+        deadline_seconds=1_800,
+        reserve_seconds=300,
+        min_steps=1,
+        max_steps=6,
+        max_searches_per_step=3,
+        max_reads_per_step=5,
+        agent_seconds=720,
+        agent_wait_seconds=1_800,
+    ),
+    Depth.EXTENDED: EffectiveLimits(
+        max_iterations=8,
+        max_sub_queries=6,
+        max_sources=100,
+        max_new_sources=100,
+        max_sources_per_query=10,
+        deadline_seconds=1_800,
+        reserve_seconds=300,
+        min_steps=1,
+        max_steps=6,
+        max_searches_per_step=4,
+        max_reads_per_step=8,
+        agent_seconds=720,
+        agent_wait_seconds=1_800,
+    ),
+}
+"""Cycles, steps and the cascade of time limits as the design with an orchestrator gives them, within one deadline.
+
+The reserve is the time for the report. The depth says how much each agent may search and read.
+"""
+REASONING_CYCLES: Final = 4
+AGENT_TURNS: Final = 3
+"""Of an agent beside its searches, usually: it opens pages twice and reports."""
+
+
+def _orchestrator_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
+    cycles = max(1, limits.max_iterations - 1)
+    agents, searches = -(-cycles // 2) * AT_ONCE, limits.max_searches_per_step
+    return {
+        orchestrating.OUTLINER.name: (1, 1),
+        orchestrating.ORCHESTRATOR.name: (min(2, cycles), cycles),
+        orchestrating.AGENT.name: (AGENT_TURNS, agents * (searches + AGENT_TURNS)),
+        ANALYZER.name: (1, agents * searches),
+        SYNTHESIZER.name: (1, 2),
+    }
+
+
+declare(
+    StrategyDeclaration(
+        name="orchestrator",
+        implementation="workflows.strategies.orchestrator.orchestrator_strategy:OrchestratorStrategy",
+        roles=(*orchestrating.ROLES, orchestrating.AGENT, ANALYZER, SYNTHESIZER),
+        presets=AGENT_LIMITS,
+        expected_calls=_orchestrator_calls,
+        needs=Needs(tools=True),
+        clarifier=orchestrating.INTAKE,
+        reasoning_limits={"max_iterations": REASONING_CYCLES},
+    )
+)
+declare(
+    StrategyDeclaration(
+        name="agent",
+        implementation="workflows.strategies.orchestrator.agent_strategy:AgentStrategy",
+        roles=(orchestrating.AGENT, ANALYZER),
+        presets={
+            depth: limits.model_copy(update={"max_iterations": 1, "reserve_seconds": 60.0})
+            for depth, limits in AGENT_LIMITS.items()
+        },
+        expected_calls=lambda limits, _: {
+            orchestrating.AGENT.name: (AGENT_TURNS, limits.max_searches_per_step + AGENT_TURNS),
+            ANALYZER.name: (1, limits.max_searches_per_step),
+        },
+        needs=Needs(tools=True),
+        scoped=True,
     )
 )

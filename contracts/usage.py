@@ -71,6 +71,25 @@ class Usage(Contract):
             active_seconds=self.active_seconds + other.active_seconds,
         )
 
+    def beyond(self, other: "Usage") -> "Usage":
+        """What this one has more than another: of each counter, and nothing where it has less."""
+        cost = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
+        unknown = self.cost_usd is None and other.cost_usd is not None
+        return Usage(
+            model_calls=max(0, self.model_calls - other.model_calls),
+            input_tokens=max(0, self.input_tokens - other.input_tokens),
+            output_tokens=max(0, self.output_tokens - other.output_tokens),
+            cached_tokens=max(0, self.cached_tokens - other.cached_tokens),
+            cache_write_tokens=max(0, self.cache_write_tokens - other.cache_write_tokens),
+            cost_usd=None if unknown else cost,
+            partial_cost_usd=cost if unknown else 0.0,
+            searches=max(0, self.searches - other.searches),
+            cached_searches=max(0, self.cached_searches - other.cached_searches),
+            reads=max(0, self.reads - other.reads),
+            cached_reads=max(0, self.cached_reads - other.cached_reads),
+            active_seconds=max(0.0, self.active_seconds - other.active_seconds),
+        )
+
 
 class CallAccount(Contract):
     """Which engine did a role's work, and what it cost."""

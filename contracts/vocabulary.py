@@ -252,3 +252,16 @@ class Tier(StrEnum):
     SIMPLE = "simple"
     ANALYTICAL = "analytical"
     COMPLEX = "complex"
+
+
+class AgentStatus(StrEnum):
+    """Where an agent of a run stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    """It brought back what it has, finished or not."""
+    CUT_OFF = "cut_off"
+    """The run ended or was stopped while it worked: a resumed run may give its task again."""
+    FAILED = "failed"
+    """Nothing came from it."""

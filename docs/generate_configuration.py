@@ -16,7 +16,7 @@ from contracts.request import (
     Depth,
     ResearchRequest,
 )
-from contracts.strategies import PLANNED, list_declared
+from contracts.strategies import PLANNED, list_selectable
 from workers.settings.configuration_files import is_harmless
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
@@ -81,7 +81,7 @@ def request_defaults() -> str:
 def request_fields() -> str:
     """One row per field of the request."""
     schema = ResearchRequest.model_json_schema()
-    strategies = ", ".join([*(strategy.name for strategy in list_declared()), *PLANNED])
+    strategies = ", ".join([*(strategy.name for strategy in list_selectable()), *PLANNED])
     rows = [
         f"| `{path}` | {strategies if path == 'strategy' else values} | {default} |"
         for path, values, default in fields(schema, schema["$defs"])

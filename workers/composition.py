@@ -178,6 +178,7 @@ async def _records(
     revising = RevisionActivities(content, isolated)
     return [
         records.prepare_research,
+        records.prepare_agent,
         records.save_session,
         records.read_document,
         reporting.render_report,

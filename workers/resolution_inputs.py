@@ -26,6 +26,7 @@ def configuration_of(
         model_host=partial(models.host_for, keys=settings.model_keys()),
         candidates={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
         reasoning_tokens=models.reasoning_tokens_of,
+        reasons=models.reasons,
         takes_tools=models.takes_tools,
         model_price=_prices(settings),
         web_search=web_search_of(settings),

@@ -137,7 +137,9 @@ class Retention:
         if self._client is None:
             return []
         removed = []
-        async for run in self._client.list_workflows(f'{OUR_TYPE} AND WorkflowId="{research_id}"'):
+        agents = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "{research_id}/"'
+        query = f'({OUR_TYPE} AND WorkflowId="{research_id}") OR ({agents})'
+        async for run in self._client.list_workflows(query):
             request = DeleteWorkflowExecutionRequest(
                 namespace=self._client.namespace,
                 workflow_execution=WorkflowExecution(workflow_id=run.id, run_id=run.run_id),

@@ -1,7 +1,6 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
 import asyncio
-import traceback
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -16,32 +15,28 @@ from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, 
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.permission import Permission
-from contracts.plan import PlanAnswer
 from contracts.presets import effective_limits, preset
-from contracts.progress import EventPage, Progress
 from contracts.request import Approve, ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
-from contracts.sources import Source
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
-from workflows.phases.claim_verification import with_verification
 from workflows.phases.counts import counts_of
 from workflows.phases.provider_searches import CORPUS
 from workflows.rules.provider_choice import with_providers, without
 from workflows.run.activity_options import check_options, prepare_options, turn_options
-from workflows.run.call_errors import describe_unstarted, is_cancelled, reason_of
-from workflows.run.clock import elapsed_seconds
-from workflows.run.context import RunContext, Watchers
-from workflows.run.event_ring import page_after
+from workflows.run.call_errors import describe_unforeseen, describe_unstarted, is_cancelled, reason_of
+from workflows.run.context import RunContext
 from workflows.run.host import TemporalHost
 from workflows.run.payloads import json_of
 from workflows.run.person_messages import PersonMessages
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.run.run_metrics import measure_ending
-from workflows.run.web_ui_details import details_markdown
+from workflows.run.state_queries import StateQueries
+from workflows.run.web_ui_details import DetailsWatchers, details_markdown
+from workflows.run_status import status_of
 from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
@@ -55,7 +50,7 @@ ENDS_AS_FAILURE: Final = {
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
-class DeepResearchWorkflow(PersonMessages):
+class DeepResearchWorkflow(PersonMessages, StateQueries):
     """One research run. Workflow id = research id."""
 
     def __init__(self) -> None:
@@ -101,7 +96,7 @@ class DeepResearchWorkflow(PersonMessages):
         driver: Driver
 
         async def start_history_anew() -> None:
-            if not workflow.info().is_continue_as_new_suggested():
+            if not workflow.info().is_continue_as_new_suggested() or run.agents.under_way:
                 return
             saved = await run.checkpoints.save_with_events()
             await workflow.wait_condition(workflow.all_handlers_finished)
@@ -140,6 +135,9 @@ class DeepResearchWorkflow(PersonMessages):
         measure_ending(result, self._state)
         return _deliver(result, outcome, self._state.last_failure)
 
+    def _shown_state(self) -> ResearchState:
+        return self._state
+
     # --- queries ---------------------------------------------------------------------------------------------------
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
@@ -148,43 +146,10 @@ class DeepResearchWorkflow(PersonMessages):
         clock = workflow.now().isoformat(timespec="milliseconds")
         return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
-    @workflow.query(name=names.PLAN)
-    def plan(self) -> PlanAnswer:
-        """Brief, nodes, and those of them that a person edits."""
-        plan = self._state.plan
-        return PlanAnswer(
-            version=plan.version,
-            approved_version=self._state.approved_version,
-            waiting=self._state.waiting,
-            brief=plan.brief,
-            nodes=plan.nodes,
-            sub_queries=plan.parts,
-        )
-
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
         """The result if there is one, else the newest draft's description."""
         return self._state.result or self._state.draft
-
-    @workflow.query(name=names.DECISIONS)
-    def decisions(self) -> list[dict[str, Any]]:
-        """The decision log."""
-        return [decision.model_dump(mode="json") for decision in self._state.decisions]
-
-    @workflow.query(name=names.SOURCES)
-    def sources(self) -> list[Source]:
-        """Every source, read or skipped."""
-        return list(self._state.sources.values())
-
-    @workflow.query(name=names.SESSION)
-    def session(self) -> dict[str, Any]:
-        """The whole state, also of a closed run."""
-        return self._state.model_dump(mode="json")
-
-    @workflow.query(name=names.EVENTS)
-    def events(self, after: int = 0) -> EventPage:
-        """Progress after a sequence number."""
-        return page_after(self._state, after)
 
     # --- steps -----------------------------------------------------------------------------------------------------
     async def _prepare(self, request: ResearchRequest) -> Prepared:
@@ -337,26 +302,16 @@ class DeepResearchWorkflow(PersonMessages):
 
 
 def _unforeseen(error: Exception) -> ApplicationError:
-    """What to say of an error of the product itself: its type and place, never its words, which may be a page's."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = "/".join(last.filename.split("/")[-2:])
-    message = (
-        f"internal error: {type(error).__name__} at {place}:{last.lineno}; resume goes on from the last checkpoint"
-    )
+    message = f"{describe_unforeseen(error)}; resume goes on from the last checkpoint"
     return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
 
-class WorkflowWatchers(Watchers):
+class WorkflowWatchers(DetailsWatchers):
     """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
 
     def __init__(self, show: Callable[[], None]) -> None:
-        self._show = show
+        super().__init__(show)
         self._shown = ""
-
-    def changed(self, run: RunContext) -> None:
-        """Renew the current details."""
-        del run
-        self._show()
 
     async def enter_phase(self, run: RunContext) -> None:
         """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
@@ -391,48 +346,6 @@ def queued_status(resolved: ResolvedResearch, turn: QueueTurn) -> ResearchStatus
     shown = status_of(ResearchState(resolved=resolved), 0.0)
     place = {"queue_place": turn.place, "queue_length": turn.waiting}
     return shown.model_copy(update={"status": RunStatus.QUEUED, **place})
-
-
-def status_of(state: ResearchState, now: float) -> ResearchStatus:
-    """The state in a few figures; the same function serves running workflows and stored sessions."""
-    resolved = state.resolved
-    limit = resolved.limits.deadline_seconds if resolved else 0.0
-    ended = state.result is not None
-    elapsed = state.usage.active_seconds if ended else elapsed_seconds(state, now)
-    last = state.decisions[-1] if state.decisions else None
-    return ResearchStatus(
-        research_id=resolved.research_id if resolved else "",
-        query=resolved.query if resolved else "",
-        status=state.status,
-        phase=state.phase,
-        iteration=state.iteration,
-        limits=resolved.limits if resolved else None,
-        max_iterations=resolved.limits.max_iterations if resolved else 1,
-        strategy=resolved.strategy if resolved else "supervisor",
-        progress=with_verification(strategy_of(resolved.strategy).progress(state), state) if resolved else Progress(),
-        engine=resolved.engine.value if resolved else "",
-        corpus=resolved.corpus.name if resolved and resolved.corpus else None,
-        egress=resolved.egress if resolved else "",
-        web=resolved.web if resolved else False,
-        providers=resolved.providers if resolved else [],
-        advice=resolved.advice if resolved else [],
-        waiting=None if ended else state.waiting,
-        counts=counts_of(state),
-        usage=state.usage,
-        usage_by_role=state.usage_by_role,
-        usage_by_phase=state.usage_by_phase,
-        verification=state.result.verification if state.result else state.verification.summary,
-        elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
-        deadline_seconds=limit,
-        last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
-        last_failure=state.last_failure,
-        degraded=state.degraded,
-        guidance=[said for said in state.guidance if said.answer],
-        outcome=state.result.outcome if state.result else None,
-        stop_reason=state.result.stop_reason if state.result else None,
-        started_at=state.started_at,
-        ended_at=state.result.ended_at if state.result else None,
-    )
 
 
 def _parse(request: RawValue) -> ResearchRequest:

@@ -53,7 +53,7 @@ class Driver:
             # From the beginning there is something to go on from: a run that is terminated finds its paid answers.
             run.checkpoints.save_in_background()
         try:
-            reason = await self._work()
+            reason = await self.work()
             run.clock.cancel_alarm()
             # No save of an older state may come after the last one.
             await run.checkpoints.settle()
@@ -79,8 +79,8 @@ class Driver:
         except ValueError:
             self._run.state.last_failure += " (its state cannot be stored)"
 
-    async def _work(self) -> StopReason:
-        """Step until the strategy has finished or something ends the work early."""
+    async def work(self) -> StopReason:
+        """Step until the strategy has finished or something ends the work early; why it is over."""
         try:
             while True:
                 reason = await self.step()

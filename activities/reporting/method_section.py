@@ -10,8 +10,9 @@ from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.usage import Usage
-from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
+from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, SourceStatus
 
+CUT_OFF, FAILED = AgentStatus.CUT_OFF, AgentStatus.FAILED
 FILES_LISTED = 10
 CONTRADICTIONS_LISTED = 20
 
@@ -140,6 +141,24 @@ def _searching(matter: ReportInputs) -> list[Fact]:
     return facts
 
 
+def _agents(matter: ReportInputs) -> list[Fact]:
+    """What each agent was to find out, and what it brought back."""
+    state, say = matter.state, matter.words
+    if not state.agents:
+        return []
+    lines = []
+    for record in state.agents:
+        task, result = record.task, record.result
+        mine = [query.text for query in state.query_ledger if query.sub_query_id == task.plan_node]
+        parts = [say.count("finding", len(result.finding_ids)) if result else ""]
+        parts += [say.count("search", len(dict.fromkeys(mine)))] if mine else []
+        parts += [say.name("agent", record.status.value)] if record.status in (CUT_OFF, FAILED) else []
+        parts += [say.say("agent_went_on", agent=task.continues)] if task.continues else []
+        parts += [say.told(result.problem)] if result and result.problem else []
+        lines.append(f"{task.id}: {task.text} – {', '.join(part for part in parts if part)}")
+    return [Fact(say["fact_agents"], say.say("agents_words", agents=say.count("agent", len(lines))), lines)]
+
+
 def _limits(matter: ReportInputs) -> list[Fact]:
     state, numbered, say = matter.state, matter.numbered, matter.words
     facts = []
@@ -213,6 +232,7 @@ def method_facts(matter: ReportInputs) -> list[Fact]:
         *_guidance(matter),
         *_follow_up(matter),
         *_corpus(matter),
+        *_agents(matter),
         *_searching(matter),
         *_contradictions(matter),
         *_limits(matter),

@@ -96,7 +96,8 @@ def _earlier(context: Sequence[Turn], rendering: PromptRendering) -> str:
     return add_heading("Asked and answered before:", data("earlier", turns))
 
 
-def _clarifier(request: roles.ClarifyInput, rendering: PromptRendering) -> dict[str, str]:
+def clarifier_values(request: roles.ClarifyInput, rendering: PromptRendering) -> dict[str, str]:
+    """What the prompt of whoever may ask a person is filled with."""
     rounds = [
         line
         for one in request.rounds
@@ -196,7 +197,7 @@ def _supervisor(request: roles.ReflectInput, _: PromptRendering) -> dict[str, st
 
 
 VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
-    roles.CLARIFIER.name: _clarifier,
+    roles.CLARIFIER.name: clarifier_values,
     roles.PLANNER.name: _planner,
     roles.ANALYZER.name: _analyzer,
     roles.SYNTHESIZER.name: _synthesizer,

@@ -26,8 +26,8 @@ from workers.dev_server.server_files import ServerError, ServerMovedError
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
-from workflows.deep_research import status_of
 from workflows.phases.counts import counts_of
+from workflows.run_status import status_of
 
 NO_SERVER = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED = 500

@@ -20,7 +20,7 @@ from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import ExitCode, reason_of
 from client.cli.corpus import registered_folders
 from client.handle import ResearchClient
-from contracts.names import DEEP_RESEARCH, POOLS, WORKFLOWS_QUEUE
+from contracts.names import DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
@@ -42,7 +42,7 @@ NO_SPACE_BYTES = 50_000_000
 STUCK_ATTEMPTS = 3
 LOOKED_AT = 50
 DISTRIBUTION = "durable-research"
-OPEN_RUNS = f'WorkflowType="{DEEP_RESEARCH}" AND ExecutionStatus="Running"'
+OPEN_RUNS = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
 SHARED_KEY = "doctor"
 SHARED_SECONDS = 5.0
 KEEPS_ALL = "noeviction"
@@ -235,12 +235,12 @@ async def _pollers(client: ResearchClient) -> Check:
 
 
 async def _stuck(client: ResearchClient) -> Check:
-    """Runs whose workflow task failed several times in a row: a worker of another version, or a defect."""
+    """Runs and agents whose workflow task failed several times in a row: a worker of another version, or a defect."""
     stuck, running = [], 0
     async for run in client.temporal.list_workflows(OPEN_RUNS, limit=LOOKED_AT):
-        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(run.id):
+        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(run.id.partition("/")[0]):
             continue
-        running += 1
+        running += run.workflow_type == DEEP_RESEARCH
         description = await client.temporal.get_workflow_handle(run.id).describe()
         task = description.raw_description.pending_workflow_task
         if task.attempt >= STUCK_ATTEMPTS:

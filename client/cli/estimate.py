@@ -11,7 +11,6 @@ from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
 from contracts.request import Clarify, SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import CLARIFIER
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 from contracts.waiting import MOST_ROUNDS
@@ -127,10 +126,11 @@ def estimate(
     strategy, by role. Repeated phases and repairs are not
     counted.
     """
-    expected = {**strategy.expected_calls(limits, thinks), CLARIFIER.name: (1, MOST_ROUNDS) if clarifies else (0, 0)}
+    asked = {strategy.clarifier.name: (1, MOST_ROUNDS) if clarifies else (0, 0)}
+    expected = {**strategy.expected_calls(limits, thinks), **asked}
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     by_role = []
-    for role in dict.fromkeys([CLARIFIER, *strategy.roles, *CLOSING_ROLES]):
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
         after = closing.get(role.name, (0, 0))
         fewest, most = (own + more for own, more in zip(expected.get(role.name, (0, 0)), after, strict=True))
         model = models.get(role.tier.value)

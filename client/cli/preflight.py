@@ -17,6 +17,7 @@ from client.cli.request_options import AskedRun
 from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
 from client.view.rendering import duration, plural, printable
+from contracts.agents import AT_ONCE
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch
@@ -90,7 +91,11 @@ async def announce(
 
 def limits_words(limits: EffectiveLimits) -> str:
     """What bounds a run, for a person."""
-    if limits.max_steps:
+    if limits.agent_seconds:
+        cycles = plural(max(1, limits.max_iterations - 1), "cycle")
+        agents = plural(min(AT_ONCE, limits.max_parallel), "agent")
+        rounds = f"{plural(limits.max_steps, 'step')}, {cycles} of {agents} at once"
+    elif limits.max_steps:
         rounds = f"{plural(limits.max_steps, 'step')} in at most {plural(limits.max_iterations, 'plan')}"
     else:
         rounds = f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}"

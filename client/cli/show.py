@@ -20,7 +20,7 @@ from client.run_results import reasons_of, refusal_of
 from client.view.decision_wording import opinion_words, providers_line
 from client.view.live_view import elapsed_at, waits_at
 from client.view.plain_lines import local_clock
-from client.view.rendering import duration, local_time, money, plural, printable, waits_words
+from client.view.rendering import agent_words, duration, local_time, money, plural, printable, waits_words
 from contracts.decisions import AgentDecision
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -282,6 +282,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ("question", printable(status.query)),
         ("phase", ", ".join(part for part in (status.phase or "-", status.progress.summary) if part) if begun else ""),
         *_steps(status),
+        *((agent.id, f"{agent_words(agent)}: {printable(agent.task)}") for agent in status.agents),
         (
             "with",
             " · ".join(part for part in (status.strategy, status.engine, status.corpus or "") if part)

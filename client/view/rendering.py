@@ -12,13 +12,20 @@ from rich.text import Text
 from client.run_results import lacks_something
 from client.view.live_view import LiveView, PhaseLine, TaskLine, elapsed_at, seconds_left, task_progress, waits_at
 from client.view.one_line import OneLine
-from contracts.outcome import Counts, ResearchResult, ResearchStatus
+from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
 from contracts.progress import Mark
 from contracts.usage import Usage
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import AgentStatus, Outcome
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}
 STYLES: Final = {Mark.WAITING: "dim", Mark.RUNNING: "bold cyan", Mark.DONE: "green", Mark.FAILED: "red"}
+AGENT_MARKS: Final = {
+    AgentStatus.QUEUED: Mark.WAITING,
+    AgentStatus.RUNNING: Mark.RUNNING,
+    AgentStatus.DONE: Mark.DONE,
+    AgentStatus.CUT_OFF: Mark.FAILED,
+    AgentStatus.FAILED: Mark.FAILED,
+}
 OUTCOME_STYLES: Final = {
     Outcome.COMPLETED: "bold green",
     Outcome.PARTIAL: "bold yellow",
@@ -107,6 +114,7 @@ def render_live(view: LiveView, frame: Frame) -> RenderableType:
         rows.append(_phase(line, view))
         if line.phase == view.tasks_phase:
             rows.extend(_task(task) for task in view.tasks)
+    rows.extend(_agent(agent) for agent in (view.status.agents if view.status and not view.finished else ()))
     if waiting and not view.finished:
         rows.append(OneLine(Text("   ".join(f"○ {line.label}" for line in waiting), style="dim")))
     rows.append(Text())
@@ -198,6 +206,26 @@ def _task(task: TaskLine) -> RenderableType:
     grid.add_column(ratio=2)
     sign = Text(f"    {SIGNS[task.mark]}", style=STYLES[task.mark])
     grid.add_row(sign, OneLine(Text(printable(task.text))), OneLine(Text(printable(task.detail), style="dim")))
+    return grid
+
+
+def agent_words(agent: AgentProgress) -> str:
+    """What an agent does or has brought, in one line: `running, looking · 3 sources · 5 findings`."""
+    stands = agent.status.value.replace("_", " ") + (f", {agent.phase}" if agent.phase else "")
+    amount = [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
+    told = amount if agent.counts.sources or agent.counts.findings else []
+    return " · ".join([stands, *told, *([printable(agent.problem)] if agent.problem else [])])
+
+
+def _agent(agent: AgentProgress) -> RenderableType:
+    mark = AGENT_MARKS[agent.status]
+    grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=3)
+    grid.add_column(ratio=2)
+    sign = Text(f"    {SIGNS[mark]} {agent.id}", style=STYLES[mark])
+    detail = OneLine(Text(agent_words(agent), style="dim"))
+    grid.add_row(sign, OneLine(Text(printable(agent.task))), detail)
     return grid
 
 

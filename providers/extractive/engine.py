@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from contracts.base import Contract
+from contracts.orchestrator_roles import OutlineInput
 from contracts.reflective_roles import (
     ClassifyInput,
     InvestigateInput,
@@ -28,6 +29,7 @@ from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive.brief_writer import write
 from providers.extractive.clarifier import clarify
+from providers.extractive.orchestrator_turns import outline
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.planner import plan
 from providers.extractive.reflection import refine, reflect
@@ -49,6 +51,7 @@ WITHOUT_DOCUMENTS: Final[Mapping[type[RoleInput], Callable[[Any], Contract]]] = 
     PlanStepsInput: plan_steps,
     ResearchStepInput: search_for_step,
     ReflectOnStepInput: reflect_on_step,
+    OutlineInput: outline,
 }
 WITH_DOCUMENTS: Final[Mapping[type[RoleInput], Callable[[Any, Mapping[str, str]], Contract]]] = {
     RefineInput: refine,

@@ -33,6 +33,8 @@ class EndpointCapabilities(StrictContract):
     """What it makes of the tools of a role that has some."""
     reasoning_tokens: int = 4_000
     """Room that unseen reasoning needs, above what can be seen."""
+    reasons: bool = False
+    """Whether it reasons by itself before it answers: it needs no tool to think with."""
     window: int = 32_000
     """Prompt and answer together."""
     output_limit: int | None = None
@@ -52,6 +54,7 @@ class CapabilityOverrides(StrictContract):
     mode: ChatMode | None = None
     tools: ToolUse | None = None
     reasoning_tokens: int | None = Field(default=None, ge=0, le=200_000)
+    reasons: bool | None = None
     window: int | None = Field(default=None, ge=2_000, le=10_000_000)
     output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
     caching: bool | None = None

@@ -7,6 +7,8 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
+from contracts.agents import AgentRequest, TaskResult
+from workflows.agent_driver import AgentDriver
 from workflows.run.activity_options import CallOptions
 
 IDLE_TURNS = 50
@@ -21,6 +23,11 @@ class InProcessHost:
         self.implementations = dict(implementations)
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+        self.agents: list[AgentRequest] = []
+        self.agents_ended: list[str] = []
+        self.agents_at_once = 0
+        """Most agents that were at work at one time."""
+        self._working = 0
         self._sleepers: list[tuple[datetime, asyncio.Event]] = []
 
     def now(self) -> datetime:
@@ -46,6 +53,20 @@ class InProcessHost:
             return await self.implementations[activity](*arguments)
         except ApplicationError as error:
             raise activity_error(activity, error) from error
+
+    async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
+        """The same driver, in this process; what goes to and fro is JSON, as between workflows."""
+        del workflow_id
+        asked = AgentRequest.model_validate_json(request.model_dump_json())
+        self.agents.append(asked)
+        self._working += 1
+        self.agents_at_once = max(self.agents_at_once, self._working)
+        try:
+            result = await AgentDriver(asked, self).conduct()
+        finally:
+            self._working -= 1
+            self.agents_ended.append(request.task.id)
+        return TaskResult.model_validate_json(result.model_dump_json())
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
         while not predicate():

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, model_work, reflective_work, tool_work
+from tests.fakes import checking_work, model_work, orchestrator_work, reflective_work, tool_work
 from tests.fakes.conversation import has_tools, refuse, text_of
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
@@ -25,6 +25,7 @@ ROLES = (
     *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe"),
     *("checker", "corrector", "reviewer"),
     *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
+    "outliner",
     *tool_work.TOOL_WORK,
 )
 
@@ -73,6 +74,7 @@ class ModelRequest:
             "checker": checking_work.careful,
             "corrector": checking_work.correcting,
             "reviewer": checking_work.reviewing,
+            "outliner": orchestrator_work.outline,
         }
         return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
 

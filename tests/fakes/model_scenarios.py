@@ -95,12 +95,16 @@ def good(request: ModelRequest) -> Reply:
 
 def gaps(request: ModelRequest) -> Reply:
     """Sensible work in which every analysis of the first iteration finds something missing."""
+    if request.mode == "turn":
+        return good(request)
     first = re.search(r"Iteration: 1 of", request.prompt) is not None
     return answered(request, request.good_answer(with_gap=first))
 
 
 def thorough(request: ModelRequest) -> Reply:
     """Work in long sentences; each iteration but the last finds something missing."""
+    if request.mode == "turn":
+        return good(request)
     if request.role == "planner":
         return answered(request, json.dumps(model_work.thorough_plan(request.prompt)))
     if request.role == "supervisor":

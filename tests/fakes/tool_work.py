@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.fakes import orchestrator_work
 from tests.fakes.conversation import blocks_of, signed
 
 Blocks = list[dict[str, Any]]
@@ -51,5 +52,5 @@ def ask_glossary(body: Mapping[str, Any]) -> Blocks:
     return calls(body, ("hand_over", {"text": "Found.", "words": words}), thought=thought)
 
 
-TOOL_WORK: dict[str, Callable[[Mapping[str, Any]], Blocks]] = {"asker": ask_glossary}
+TOOL_WORK: dict[str, Callable[[Mapping[str, Any]], Blocks]] = {"asker": ask_glossary, **orchestrator_work.TOOL_WORK}
 """By role."""

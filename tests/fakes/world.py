@@ -110,6 +110,7 @@ class World:
         return [
             *roles.register(),
             records.prepare_research,
+            records.prepare_agent,
             records.save_session,
             records.read_document,
             TurnActivities(self.queue).take_turn,

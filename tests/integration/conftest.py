@@ -68,7 +68,14 @@ def pools_of(world: World) -> PoolContents:
             "records": [
                 by_name[name]
                 for name in (
-                    *("prepare_research", "save_session", "read_document", "render_report", "take_turn"),
+                    *(
+                        "prepare_research",
+                        "prepare_agent",
+                        "save_session",
+                        "read_document",
+                        "render_report",
+                        "take_turn",
+                    ),
                     *("weigh_claims", "conclude_check", "apply_corrections", "join_report", "revise_report"),
                 )
             ],

@@ -1,5 +1,6 @@
 """A history that grows too long starts anew at an iteration boundary, and nobody notices."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,13 +11,15 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
-from contracts.vocabulary import Outcome, StopReason
+from contracts.outcome import ResearchStatus
+from contracts.vocabulary import AgentStatus, Outcome, StopReason
 from providers.errors import NotConfigured
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
+from tests.toy.party import party_declared
 from workers.dev_server.server import find_binary
 
 pytestmark = pytest.mark.integration
@@ -107,3 +110,25 @@ async def test_a_checkpoint_that_cannot_be_saved_ends_no_run(tmp_path: Path, mon
             result = await (await start(client, REQUEST)).result()
     assert result.outcome is Outcome.COMPLETED
     assert any("checkpoint" in note for note in result.degraded)
+
+
+async def test_the_history_of_an_agent_starts_anew_and_its_run_hears_of_it_once(tmp_path: Path) -> None:
+    """The agent goes on with its own state and deadline; no call is made twice, and its run does not notice."""
+    sides = ["What is frozen?", "What is a lock?", "What is archived?", "What is wraparound?", "What is forced?"]
+    told = {"tasks": [QUESTION, "How are rows frozen?"], "ask": [sides, sides[:1]]}
+    request = REQUEST | {"strategy": "party", "metadata": told}
+    with party_declared():
+        async with short_histories() as client, MessagesApi() as api:
+            async with running_workers(client, model_world(tmp_path, api.base_url)):
+                handle = await start(client, request)
+                result = await handle.result()
+                shown = await handle.query(names.STATUS, result_type=ResearchStatus)
+                runs = [run async for run in client.list_workflows(f'WorkflowType="{names.RESEARCH_AGENT}"')]
+            prompts = [json.dumps(call.body["messages"]) for call in api.requests]
+    ended = sorted((run.id, run.status.name) for run in runs if run.status is not None)
+    assert (f"{handle.id}/agent-1", "CONTINUED_AS_NEW") in ended
+    assert (f"{handle.id}/agent-1", "COMPLETED") in ended
+    assert len(ended) == 3
+    assert [agent.status for agent in shown.agents] == [AgentStatus.DONE] * 2
+    assert len(prompts) == len(set(prompts)) == result.usage.model_calls
+    assert result.counts.findings

@@ -26,11 +26,14 @@ from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
 from tests.replay.rare_ways import LONG, RARE, SHORT
 from tests.replay.replaying import replay
+from tests.toy.party import party_declared
 from tests.toy.roles import TOY
 from workers.dev_server.server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
 REQUEST = {"query": QUESTION, "corpus": "manual"}
+TASKS = [QUESTION, "How does vacuum freeze old rows?", "What locks does the engine take?"]
+AGENTS = REQUEST | {"strategy": "party", "gates": {"think": "rules"}, "metadata": {"tasks": TASKS}}
 
 
 async def main(wanted: list[str]) -> None:
@@ -138,6 +141,50 @@ async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     return handle
 
 
+def _of_agent(client: Client, run: WorkflowHandle[Any, Any]) -> WorkflowHandle[Any, Any]:
+    return client.get_workflow_handle(f"{run.id}/agent-1")
+
+
+async def agents(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Three agents, two at a time, of a strategy from outside."""
+    async with running_workers(client, World(folder)):
+        handle = await start(client, AGENTS | {"metadata": {"tasks": TASKS, "at_once": 2}})
+        await handle.result()
+    return handle
+
+
+async def agent(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """The first of them."""
+    return _of_agent(client, await agents(client, folder))
+
+
+async def agents_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Stopped while its agents wait for the model."""
+    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+        async with running_workers(client, model_world(folder, api.base_url)):
+            handle = await start(client, AGENTS)
+            while len(api.calls) < len(TASKS):
+                await asyncio.sleep(0.05)
+            await handle.execute_update(names.STOP_AND_REPORT)
+            await handle.result()
+    return handle
+
+
+async def agent_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """The first of them."""
+    return _of_agent(client, await agents_stopped(client, folder))
+
+
+async def agent_out_of_time(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """An agent whose own time is over while the model thinks: it reports what it has."""
+    told = {"tasks": TASKS, "task": {"seconds": 3.0, "most_seconds": 20.0}}
+    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+        async with running_workers(client, model_world(folder, api.base_url)):
+            handle = await start(client, AGENTS | {"metadata": told})
+            await handle.result()
+    return _of_agent(client, handle)
+
+
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
 
 
@@ -196,10 +243,16 @@ USUAL: tuple[Recording, ...] = (
     approved,
     expired,
     web,
+    agents,
+    agent,
+    agents_stopped,
+    agent_stopped,
+    agent_out_of_time,
     *(of_strategy(name) for name in NAMES if name != TOY.name),
     *RARE,
 )
 RECORDINGS = {recording.__name__ for recording in (*USUAL, *LONG)}
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    with party_declared():
+        asyncio.run(main(sys.argv[1:]))

@@ -17,6 +17,7 @@ from temporalio.workflow import Info
 from contracts import names
 from tests.fakes.failing_strategy import failing_strategy
 from tests.fakes.noting_meter import NotingMeter
+from tests.toy.party import party_declared
 from workers.workflow_runner import PASSED_THROUGH, WorkflowRunner
 from workflows.registry import WORKFLOWS
 
@@ -97,7 +98,7 @@ async def replay(document: dict[str, Any]) -> NotingRunner:
     tasks = sum(event["eventType"] == "EVENT_TYPE_WORKFLOW_TASK_COMPLETED" for event in document["history"]["events"])
     runner = NotingRunner(max(SOON, tasks // 2))
     replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
-    with failing_strategy():
+    with failing_strategy(), party_declared():
         await replayer.replay_workflow(
             WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))
         )
@@ -141,7 +142,7 @@ def _decoded(payload: dict[str, Any] | None) -> Any:
 def _without_packed(value: Any) -> Any:
     """Packed states depend on the version of a compressor."""
     if isinstance(value, dict):
-        return {key: _without_packed(item) for key, item in value.items() if key != "packed"}
+        return {key: _without_packed(item) for key, item in value.items() if not key.startswith("packed")}
     return [_without_packed(item) for item in value] if isinstance(value, list) else value
 
 
@@ -174,7 +175,14 @@ SAID = {
         **_scheduled(said),
     },
     "startTimer": lambda said: {"seconds": said["startToFireTimeout"]},
-    "completeWorkflowExecution": lambda said: {"result": _decoded(said["result"])},
+    "startChildWorkflowExecution": lambda said: {
+        "what": said["workflowType"],
+        "id": said["workflowId"],
+        "queue": said["taskQueue"],
+        "arguments": _arguments(said["input"]),
+        "closes": said["parentClosePolicy"].removeprefix("PARENT_CLOSE_POLICY_"),
+    },
+    "completeWorkflowExecution": lambda said: {"result": _without_packed(_decoded(said["result"]))},
     "failWorkflowExecution": lambda said: _failure(said["failure"]),
     "continueAsNewWorkflowExecution": lambda said: {"arguments": _arguments(said["arguments"])},
     "upsertWorkflowSearchAttributes": lambda said: {
@@ -191,9 +199,17 @@ KEPT = {
         "arguments": _arguments(kept.get("input", {}).get("payloads", [])),
         **_scheduled(kept),
     }),
+    "EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED": ("startChildWorkflowExecution", lambda kept: {
+        "what": kept["workflowType"]["name"],
+        "id": kept["workflowId"],
+        "queue": kept["taskQueue"]["name"],
+        "arguments": _arguments(kept["input"]["payloads"]),
+        "closes": kept["parentClosePolicy"].removeprefix("PARENT_CLOSE_POLICY_"),
+    }),
     "EVENT_TYPE_TIMER_STARTED": ("startTimer", lambda kept: {"seconds": kept["startToFireTimeout"]}),
     "EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED": (
-        "completeWorkflowExecution", lambda kept: {"result": _decoded(kept["result"]["payloads"][0])},
+        "completeWorkflowExecution",
+        lambda kept: {"result": _without_packed(_decoded(kept["result"]["payloads"][0]))},
     ),
     "EVENT_TYPE_WORKFLOW_EXECUTION_FAILED": ("failWorkflowExecution", lambda kept: _failure(kept["failure"])),
     "EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW": (

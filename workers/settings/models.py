@@ -126,6 +126,10 @@ class ModelsSettings(BaseModel):
         """The room for hidden reasoning of a model, named as in the configuration."""
         return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
 
+    def reasons(self, written: str) -> bool:
+        """Whether a model, named as in the configuration, reasons by itself before it answers."""
+        return self.capabilities_at(*split_name(written, self.endpoints)).reasons
+
     def takes_tools(self, written: str) -> bool:
         """Whether a model, named as in the configuration, can call tools."""
         return self.capabilities_at(*split_name(written, self.endpoints)).tools is not ToolUse.NONE

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
 from contracts.shapes import CONTACT, LANGUAGE_TAG
-from contracts.strategies import PLANNED, list_declared
+from contracts.strategies import PLANNED, list_selectable
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.availability import ORDER
@@ -143,7 +143,7 @@ class FileSettings(ConfigSection):
 
     @model_validator(mode="after")
     def _only_what_is_built(self) -> "FileSettings":
-        known = {strategy.name for strategy in list_declared()}
+        known = {strategy.name for strategy in list_selectable()}
         for name in self.strategy:
             if name not in known:
                 raise ValueError(f"strategy.{name}: {'not available yet' if name in PLANNED else 'unknown strategy'}")

@@ -11,28 +11,15 @@ from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.leaving_out import why_left_out
 from workflows.rules.source_quality import update_quality
+from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.call_errors import reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
-
-
-def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
-    """Sub-queries that were searched and not analyzed yet; of one that was skipped meanwhile, what was read counts."""
-    done = set(state.analyzed_sub_queries)
-    ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
-    read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
-    return [
-        query
-        for query in state.plan.sub_queries
-        if query.id not in done
-        and not why_left_out(state, query.text)
-        and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
-    ]
 
 
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
@@ -82,6 +69,19 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
     if interruption is not None:
         raise interruption
+
+
+async def analyze_hastily(run: ResearchRun) -> None:
+    """Analyze without a model what was read and not analyzed, because the run ends: a resumed run does it again."""
+    state = run.state
+    waiting = [query.id for query in queries_to_analyze(state)]
+    if not waiting:
+        return
+    try:
+        await analyze(run, engine=EngineKind.EXTRACTIVE)
+    except Interrupted:
+        run.degrade("not everything that was read could be analyzed in time")
+    state.hasty_analyses = waiting
 
 
 def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from contracts.plan import Plan
 from contracts.request import Approve, Clarify
-from contracts.roles import CLARIFIER, ClarifyInput
+from contracts.roles import RoleSpec
 from contracts.state import ResearchState
+from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
-from contracts.waiting import MOST_ROUNDS, QuestionRound, Waiting, WaitKind
+from contracts.waiting import MOST_QUESTIONS, MOST_ROUNDS, QuestionRound, Waiting, WaitKind
 from workflows.rules.replies import phrase_for
 from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Revised, Said
@@ -19,6 +20,7 @@ from workflows.run.research_run import ResearchRun
 
 CLARIFYING: Final = "clarification"
 """The phase in which it is found out what the question means."""
+QUESTION_CHARACTERS: Final = 300
 REMINDED_AFTER: Final = 0.5
 """Of the time for which a person is waited for."""
 STATUS_OF: Final = {
@@ -121,17 +123,30 @@ class Person:
     async def _questions(self) -> Waiting | None:
         run, known = self._run, self._run.state.clarification
         run.state.phase = CLARIFYING
-        request = ClarifyInput(
-            context=run.resolved.earlier_turns,
-            rounds=known.rounds,
-            required=run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
-        )
-        output = await run.ask(CLARIFIER, "clarify", request)
-        if not output.questions:
-            run.decide(CLARIFIER.name, "question_is_clear", output.reason)
+        role = declaration(run.resolved.strategy).clarifier
+        told = {
+            "context": run.resolved.earlier_turns,
+            "rounds": known.rounds,
+            "required": run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
+        }
+        if role.tools:
+            questions, reason = await self._unless_handed_over(role, told)
+        else:
+            output = await run.ask(role, "clarify", role.input(**told))
+            questions, reason = output.questions, output.reason
+        if not questions:
+            run.decide(role.name, "question_is_clear", reason)
             return None
-        run.decide(CLARIFIER.name, "ask_person", output.reason, {}, {"questions": output.questions})
-        return self._waiting(WaitKind.CLARIFICATION, questions=output.questions, round=len(known.rounds) + 1)
+        run.decide(role.name, "ask_person", reason, {}, {"questions": questions})
+        return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(known.rounds) + 1)
+
+    async def _unless_handed_over(self, role: RoleSpec[Any, Any], told: dict[str, Any]) -> tuple[list[str], str]:
+        """The questions of a role that hands a clear question over by a call of its tool; all else it says asks."""
+        output = await self._run.turn(role, "clarify", role.input(**told))
+        if any(not call.problem for call in output.calls):
+            return [], "it was handed over"
+        lines = [" ".join(line.lstrip("-*•0123456789.) ").split()) for line in output.text.splitlines()]
+        return [line[:QUESTION_CHARACTERS] for line in lines if line][:MOST_QUESTIONS], ""
 
     # --- approval ----------------------------------------------------------------------------------------------------
     def _approval(self) -> Waiting:

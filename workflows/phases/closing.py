@@ -13,7 +13,7 @@ from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
-from workflows.phases.analysis import analyze, queries_to_analyze
+from workflows.phases.analysis import analyze_hastily
 from workflows.phases.claim_verification import is_wanted, verify
 from workflows.phases.counts import counts_of
 from workflows.phases.report_review import review
@@ -109,7 +109,7 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
     hopeless = reason is StopReason.PROVIDER_OUTAGE or writing < LEAST_WRITING_SECONDS
     alarm = asyncio.ensure_future(_ring(run, writing))
     try:
-        await _analyze_hastily(run)
+        await analyze_hastily(run)
         if run.state.findings and not _draft_is_current(run.state):
             await _write(run, reason, EngineKind.EXTRACTIVE if hopeless else None)
         elif not run.state.findings and run.state.plan.nodes:
@@ -133,18 +133,6 @@ async def _check_what_was_written(run: ResearchRun, reason: StopReason) -> None:
     finally:
         alarm.cancel()
         run.inbox.clear()
-
-
-async def _analyze_hastily(run: ResearchRun) -> None:
-    state = run.state
-    waiting = [query.id for query in queries_to_analyze(state)]
-    if not waiting:
-        return
-    try:
-        await analyze(run, engine=EngineKind.EXTRACTIVE)
-    except Interrupted:
-        run.degrade("not everything that was read could be analyzed in time")
-    state.hasty_analyses = waiting
 
 
 async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None = None) -> None:

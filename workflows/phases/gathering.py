@@ -11,11 +11,12 @@ from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.request import SourceType, published_between
-from contracts.sources import SearchHit
+from contracts.sources import SearchHit, Source
 from workflows.phases.gathering_results import Gathered, merge
 from workflows.phases.provider_searches import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
 from workflows.rules.duplicates import Identities
+from workflows.rules.scoping import known_record
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.activity_options import read_options
 from workflows.run.call_errors import is_cancelled
@@ -26,15 +27,27 @@ from workflows.run.research_run import ResearchRun
 class Gathering:
     """One pass over a set of sub-queries."""
 
-    def __init__(self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None) -> None:
-        """With `most`, at most so many sources are read in this pass."""
+    def __init__(
+        self,
+        run: ResearchRun,
+        sub_queries: list[PlanNode],
+        most: int | None = None,
+        only: frozenset[str] | None = None,
+    ) -> None:
+        """With `most`, at most so many sources are read in this pass; with `only`, those at these addresses.
+
+        Addresses are canonical, and such as searches of these sub-queries have found.
+        """
         self._run = run
         self._sub_queries = sub_queries
         self._known = frozenset(run.state.sources)
+        self._ledger = {page.id: page for page in run.state.ledger.pages}
+        """Pages that were read before this agent began: what was read then is taken, and no request is made."""
         limits = run.resolved.limits
         left = sources_left(run.state, limits)
         self._budget = left if most is None else min(left, most)
-        self._room = {query.id: room_of(query, limits) for query in sub_queries}
+        self._only = only
+        self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
         self._searching = Searching(run, sub_queries)
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
@@ -72,6 +85,8 @@ class Gathering:
         again: list[asyncio.Task[ReadRecord]] = []
         for choice in self._allotment(identity_of).chosen:
             identity = identity_of(choice.hit)
+            if identity in self._ledger:
+                continue
             first, request = self._found.reads[identity], self._read_request(identity, choice.hit)
             if request != self._requests[identity] and not first.cancelled() and first.exception() is None:
                 # What the first reading left in the notebook goes with the run.
@@ -96,7 +111,7 @@ class Gathering:
                 self._take(query, await self._searching.search(query))
         share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])
         identities = self._identities()
-        for hit in unread(self._found.hits(query.id), self._known, identities.identity_of)[:share]:
+        for hit in unread(self._to_read(query.id), self._known, identities.identity_of)[:share]:
             self._start_read(identities.identity_of(hit), identities.leader_of(hit))
 
     def _take(self, query: PlanNode, answers: Answers) -> None:
@@ -113,12 +128,19 @@ class Gathering:
     def _start_read(self, identity: str, hit: SearchHit) -> None:
         if identity not in self._found.reads and identity not in self._known:
             self._requests[identity] = self._read_request(identity, hit)
-            self._found.reads[identity] = asyncio.ensure_future(self._read(self._requests[identity], hit))
+            page = self._ledger.get(identity)
+            work = self._read(self._requests[identity], hit) if page is None else self._take_known(page)
+            self._found.reads[identity] = asyncio.ensure_future(work)
 
     async def _read(self, request: ReadRequest, hit: SearchHit) -> ReadRecord:
         record = await self._execute_read(request, hit)
         title = record.title or hit.title
         self._run.note("source.added", f"read: {title}", source_id=request.source_id, title=title)
+        return record
+
+    async def _take_known(self, page: Source) -> ReadRecord:
+        record = known_record(page)
+        self._run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
         return record
 
     async def _read_again(self, request: ReadRequest, hit: SearchHit, first: ReadRecord) -> ReadRecord:
@@ -172,13 +194,18 @@ class Gathering:
             "domains_deny": search.domains_deny,
         }
 
+    def _to_read(self, query_id: str) -> list[SearchHit]:
+        """Hits of a sub-query that may be read in this pass."""
+        hits = self._found.hits(query_id)
+        return hits if self._only is None else [hit for hit in hits if canonical_url(hit.url) in self._only]
+
     def _identities(self) -> Identities:
         """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""
         hits = [hit for query in self._sub_queries for hit in self._found.hits(query.id)]
-        return Identities(self._run.state.sources, self._run.state.aliases, hits)
+        return Identities({**self._ledger, **self._run.state.sources}, self._run.state.aliases, hits)
 
     def _allotment(self, identity_of: Identity) -> Allotment:
-        hits = {query.id: self._found.hits(query.id) for query in self._sub_queries}
+        hits = {query.id: self._to_read(query.id) for query in self._sub_queries}
         return allot(hits, self._known, self._budget, self._room, identity_of)
 
     def _merge(self, *, complete: bool) -> None:

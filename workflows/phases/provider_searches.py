@@ -16,6 +16,7 @@ from contracts.request import SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.usage import Usage
 from contracts.vocabulary import AgentRole
+from workflows.rules.query_matching import asked_before
 from workflows.rules.search_merging import folded_in, merge_hits
 from workflows.run.accounting import account
 from workflows.run.activity_options import search_options
@@ -169,12 +170,17 @@ class Searching:
 
     async def _ask(self, query: PlanNode, place: ProviderTurn, answers: Answers) -> None:
         run = self._run
-        operation = f"search/{query.id}/{place.name}"
+        operation = run.scoped(f"search/{query.id}/{place.name}")
         if place.source_type is not SourceType.WEB:
             operation += f"/{place.source_type.value}"
         alone = len(self._places) == 1
         options = search_options(operation, f"search: {query.text}", run.remaining_work_seconds(), alone=alone)
         request = self._request(operation, query, place)
+        known = asked_before(run.state.ledger.queries, query.text, place.name, place.source_type.value)
+        if known is not None and known.text != query.text:
+            # In the words of who asked first, the cache has the answer.
+            request = request.model_copy(update={"text": known.text})
+            run.note("status", f"asked before: “{known.text[:150]}”", provider=place.name)
         try:
             response = await run.host.execute(activities.search, request, options)
         except ActivityError as error:

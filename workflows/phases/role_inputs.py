@@ -5,7 +5,8 @@ from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.sources import Source
-from contracts.vocabulary import TOP_CONFIDENCE, Quality
+from contracts.state import ResearchState
+from contracts.vocabulary import TOP_CONFIDENCE, NodeKind, Quality
 from workflows.run.research_run import ResearchRun
 
 
@@ -67,7 +68,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     state = run.state
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
-        brief=state.plan.brief,
+        brief=_brief(state),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, facet=query.facet)
             for query in state.plan.sub_queries
@@ -88,6 +89,14 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         cut_short=cut_short,
         issues=issues,
     )
+
+
+def _brief(state: ResearchState) -> str:
+    """What the report is to follow: where agents worked on tasks, the plan that these came from, too."""
+    tasks = {node.parent for node in state.plan.nodes if node.kind is NodeKind.TASK}
+    steps = [node.text for node in state.plan.nodes if node.kind is NodeKind.STEP] if tasks else []
+    told = [f"{number}. {text}" for number, text in enumerate(steps, start=1)]
+    return "\n".join([state.plan.brief, *told]).strip() if told else state.plan.brief
 
 
 def refine_input(run: ResearchRun) -> RefineInput:

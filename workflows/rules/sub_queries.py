@@ -92,14 +92,29 @@ def skip_unfinished(state: ResearchState, why: str) -> None:
     )
 
 
+def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
+    """Sub-queries that were searched and not analyzed yet; of one that was skipped meanwhile, what was read counts."""
+    done = set(state.analyzed_sub_queries)
+    ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
+    read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
+    return [
+        query
+        for query in state.plan.sub_queries
+        if query.id not in done
+        and not why_left_out(state, query.text)
+        and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+    ]
+
+
 def room_of(query: PlanNode, limits: EffectiveLimits) -> int:
     """How many more sources a sub-query may have; those that a gathering before has read count."""
     return max(0, limits.max_sources_per_query - query.new_source_count)
 
 
 def sources_left(state: ResearchState, limits: EffectiveLimits) -> int:
-    """How many more sources may be read in this iteration."""
-    readable = state.readable_sources()
+    """How many more sources may be read in this iteration; what others had read before costs an agent nothing."""
+    taken = {page.id for page in state.ledger.pages}
+    readable = [source for source in state.readable_sources() if source.id not in taken]
     new = sum(source.iteration == state.iteration for source in readable)
     return max(0, min(limits.max_new_sources - new, limits.max_sources - len(readable)))
 

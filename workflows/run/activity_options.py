@@ -61,7 +61,7 @@ def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_s
         timedelta(seconds=min(longest, remaining)),
         timedelta(seconds=remaining),
         retry,
-        _show(summary),
+        show_summary(summary),
     )
 
 
@@ -108,7 +108,7 @@ def record_options(activity_id: str, summary: str, patience_seconds: float | Non
     """
     longest = timedelta(seconds=RECORD_SECONDS)
     patience = None if patience_seconds is None else max(longest, timedelta(seconds=patience_seconds))
-    return CallOptions(names.RECORDS_QUEUE, activity_id, longest, patience, RECORD_RETRY, _show(summary))
+    return CallOptions(names.RECORDS_QUEUE, activity_id, longest, patience, RECORD_RETRY, show_summary(summary))
 
 
 def cancel_save_options(activity_id: str) -> CallOptions:
@@ -140,9 +140,10 @@ def _bound(queue: str, activity_id: str, summary: str, longest: float, remaining
         timedelta(seconds=min(longest, remaining)),
         timedelta(seconds=remaining),
         retry,
-        _show(summary),
+        show_summary(summary),
     )
 
 
-def _show(text: str) -> str:
+def show_summary(text: str) -> str:
+    """One line for the web UI, as short as the engine wants it."""
     return as_markdown(text, SUMMARY_CHARACTERS, SUMMARY_BYTES)

@@ -1,5 +1,7 @@
 """What a failed call means for a run. Pure."""
 
+import traceback
+
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
@@ -36,6 +38,13 @@ def describe_unstarted(error: ActivityError) -> str:
             f"`research serve` (this machine) or `research worker --pool {pool}` (a cluster), and ask again"
         )
     return str(error.cause or error)
+
+
+def describe_unforeseen(error: Exception) -> str:
+    """What to say of an error of the product itself: its type and place, never its words, which may be a page's."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = "/".join(last.filename.split("/")[-2:])
+    return f"internal error: {type(error).__name__} at {place}:{last.lineno}"
 
 
 def reason_of(error: ActivityError) -> str:

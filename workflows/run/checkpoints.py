@@ -32,6 +32,8 @@ class Checkpoints:
 
     def save_in_background(self) -> None:
         """Have the newest state saved; while a save is under way, the one after it takes the newest state then."""
+        if self._run.state.scope:
+            return  # what an agent has is its run's to save
         self._wanted = True
         if self._task is None or self._task.done():
             self._take_note_of_failure()

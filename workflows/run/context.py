@@ -100,7 +100,11 @@ class RunContext:
         """A logical operation id: `step/iteration`, with its repetition in this session."""
         base = f"{step}/{iteration or self.state.iteration}"
         count = self.state.operations.get(base, 0)
-        return base if count == 0 else f"{base}/again-{count + 1}"
+        return self.scoped(base if count == 0 else f"{base}/again-{count + 1}")
+
+    def scoped(self, name: str) -> str:
+        """The name of a call: an agent's begins with the agent's own, so that no two agents have one operation."""
+        return f"{self.state.scope}/{name}" if self.state.scope else name
 
     def operation_done(self, step: str, iteration: int | None = None) -> None:
         """The step was carried out: asking for it once more is another operation.
@@ -237,7 +241,9 @@ class RunContext:
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
-        """Tell those who watch."""
+        """Tell those who watch. What an agent does has the agent's place in its run."""
+        if self.state.task is not None:
+            data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
         self.watchers.changed(self)
 

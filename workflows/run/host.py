@@ -5,17 +5,20 @@ unit can be stopped, stored and rebuilt without a server.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar, get_type_hints
 
 from temporalio import workflow
-from temporalio.common import Priority, RawValue
+from temporalio.common import Priority, RawValue, SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
+from contracts import names
+from contracts.agents import AgentRequest, TaskResult
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.progress import Awaited
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
-from workflows.run.activity_options import CallOptions
+from workflows.run.activity_options import CallOptions, show_summary
 from workflows.run.payloads import plain
 
 T = TypeVar("T")
@@ -59,6 +62,13 @@ class Host(Protocol):
         """Run an operator's think-pause hook with several arguments; whatever it answers.
 
         Raises `temporalio.exceptions.ActivityError`, ValueError for an answer that cannot be read.
+        """
+        ...
+
+    async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
+        """Have an agent do its task. Cancelled, it still returns what the agent has, as soon as that is told.
+
+        Raises `temporalio.exceptions.ChildWorkflowError` where nothing comes from it.
         """
         ...
 
@@ -114,6 +124,26 @@ class TemporalHost:
         """Schedule a hook."""
         return plain(await self._start(activity, arguments, RawValue, options))
 
+    async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
+        """Start a child workflow and wait for it; a cancellation is passed on, and what it answers is waited for."""
+        with self._awaited(workflow_id, f"{request.task.id}: {request.task.text}"):
+            result: TaskResult = await workflow.execute_child_workflow(
+                names.RESEARCH_AGENT,
+                request,
+                id=workflow_id,
+                result_type=TaskResult,
+                task_queue=names.WORKFLOWS_QUEUE,
+                cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+                # It has no report of its own to save: nobody would hear what it finds after its run.
+                parent_close_policy=workflow.ParentClosePolicy.TERMINATE,
+                static_summary=show_summary(f"{request.task.id}: {request.task.text}"),
+                # A worker that died is noticed as soon as for the run itself.
+                task_timeout=workflow.info().task_timeout,
+                search_attributes=_attributes(request),
+                priority=self._priority,
+            )
+            return result
+
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
         """A durable wait."""
         await workflow.wait_condition(predicate)
@@ -135,10 +165,7 @@ class TemporalHost:
 
     async def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Any:
         name = self._unused_id(options.activity_id)
-        self._awaiting[name] = Awaited(what=options.summary, since=self.now().isoformat(timespec="milliseconds"))
-        self._changed()
-        left = False
-        try:
+        with self._awaited(name, options.summary):
             return await workflow.execute_activity(
                 activity,
                 args=arguments,
@@ -153,6 +180,15 @@ class TemporalHost:
                 priority=self._first if options.first else self._priority,
                 cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
             )
+
+    @contextmanager
+    def _awaited(self, name: str, what: str) -> Iterator[None]:
+        """Show a call as under way for the block."""
+        self._awaiting[name] = Awaited(what=what, since=self.now().isoformat(timespec="milliseconds"))
+        self._changed()
+        left = False
+        try:
+            yield
         except GeneratorExit:
             # The workflow leaves this worker's memory: nothing of it may ask the engine any more.
             left = True
@@ -161,3 +197,13 @@ class TemporalHost:
             del self._awaiting[name]
             if not left:
                 self._changed()
+
+
+def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:
+    """What the server knows an agent by, where the namespace knows the attributes: never a user's text."""
+    if not request.resolved.search_attributes:
+        return None
+    known = {names.STRATEGY_ATTRIBUTE: request.task.strategy, names.TENANT_ATTRIBUTE: request.resolved.tenant}
+    return TypedSearchAttributes(
+        [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known.items()]
+    )

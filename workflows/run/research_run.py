@@ -1,7 +1,9 @@
 """The facade that strategies program against: ask a role, gather, pause, note. It composes small parts."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
 from contracts.decisions import Moment
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
@@ -13,6 +15,7 @@ from workflows.run.context import RunContext, Watchers
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox
 from workflows.run.role_calls import RoleCaller
+from workflows.run.spawning import Agents
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleOutput)
@@ -35,6 +38,7 @@ class ResearchRun(RunContext):
         super().__init__(state, inbox, host, watchers)
         self.checkpoints = Checkpoints(self, stored)
         self._caller = RoleCaller(self)
+        self.agents = Agents(self, self._caller, self.checkpoints)
 
     async def ask(
         self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None, at: Moment | None = None
@@ -61,3 +65,12 @@ class ResearchRun(RunContext):
         if output.steered:
             self.degrade(STEERED_NOTE)
         return output
+
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
+        """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
+
+        What they found is in the state then. A task whose agent is over is not given again. An agent never raises: one
+        that failed, was cut off or was not waited for has a result that says so. Raises `Interrupted` once the run is
+        to end, and `asyncio.CancelledError` where it is cancelled, after what the agents had was taken over.
+        """
+        return await self.agents.spawn(tasks, at_once)

@@ -47,7 +47,7 @@ class RoleCaller:
 
     def __init__(self, run: RunContext) -> None:
         self._run = run
-        self._holdings = Holdings()
+        self.holdings = Holdings()
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None, at: Moment) -> O:
         """The role's output: from the engine of the run, repaired once, else from the fallback.
@@ -135,7 +135,7 @@ class RoleCaller:
                 left = left.unexplained_by(_usage(error))
             raise _Unusable(self._problem(role, error, request, at)) from error
         finally:
-            self._holdings.close(number, left)
+            self.holdings.close(number, left)
         return output
 
     def _request(
@@ -179,7 +179,7 @@ class RoleCaller:
 
         Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
         """
-        run, holdings = self._run, self._holdings
+        run, holdings = self._run, self.holdings
         size = worst_call(role, request, run.resolved.reasoning_tokens)
         wanted = reservation(size, self._price(role))
         kept = self._kept_for_report(role, at)
@@ -193,16 +193,20 @@ class RoleCaller:
         return holdings.open(wanted), wanted
 
     async def _room_given_back(self) -> None:
-        run, before = self._run, self._holdings.changes
-        await run.host.wait_until(lambda: self._holdings.changes != before or run.inbox.interruption is not None)
+        run, before = self._run, self.holdings.changes
+        await run.host.wait_until(lambda: self.holdings.changes != before or run.inbox.interruption is not None)
         if run.inbox.interruption is not None:
             raise Interrupted(run.inbox.interruption)
 
     def _kept_for_report(self, role: RoleSpec[I, O], at: Moment) -> Reservation:
-        run = self._run
         reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
         if role.writes_report or reflects_on_report or role in CLOSING_ROLES:
             return NOTHING
+        return self.kept_for_report()
+
+    def kept_for_report(self) -> Reservation:
+        """What nothing but the report, and who checks it, may use."""
+        run = self._run
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
         resolved = run.resolved
         kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)

@@ -1,17 +1,27 @@
 """The current details of a run, in Markdown, for the web UI."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from contracts.agents import AgentRecord
 from contracts.display_text import as_markdown
 from contracts.outcome import ResearchStatus
 from contracts.progress import Awaited
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, NodeStatus
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
 from workflows.run.clock import elapsed_seconds
+from workflows.run.context import RunContext, Watchers
 
 QUESTION_CHARACTERS: Final = 400
 WAITS: Final = 3
+MOST_AGENTS: Final = 12
+AGENT_MARKS: Final = {
+    AgentStatus.QUEUED: "○",
+    AgentStatus.RUNNING: "▸",
+    AgentStatus.DONE: "✔",
+    AgentStatus.CUT_OFF: "■",
+    AgentStatus.FAILED: "✖",
+}
 MARKS = {
     NodeStatus.PENDING: "○",
     NodeStatus.EXECUTING: "▸",
@@ -19,6 +29,18 @@ MARKS = {
     NodeStatus.FAILED: "✖",
     NodeStatus.SKIPPED: "–",
 }
+
+
+class DetailsWatchers(Watchers):
+    """Renews the current details whenever something happens."""
+
+    def __init__(self, show: Callable[[], None]) -> None:
+        self._show = show
+
+    def changed(self, run: RunContext) -> None:
+        """Renew the current details."""
+        del run
+        self._show()
 
 
 def details_markdown(
@@ -55,12 +77,20 @@ def details_markdown(
     # Where the work is done in steps, these tell more than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
+    lines += [_agent_line(record) for record in state.agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
         lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
     return "\n".join(lines)
+
+
+def _agent_line(record: AgentRecord) -> str:
+    """An agent with its task and the workflow where it can be looked at."""
+    brought = f" · {len(record.result.finding_ids)} findings" if record.result else ""
+    where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
+    return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:

@@ -1,7 +1,7 @@
 """Strategies: what to do next. The driver owns everything that must always hold."""
 
 from contracts.strategies import declaration, list_declared
-from workflows.strategies.protocol import Finished, Strategy
+from workflows.strategies.protocol import Finished, ScopedStrategy, Strategy
 
 
 def _load(implementation: str) -> type[Strategy]:
@@ -22,4 +22,12 @@ def strategy_of(name: str) -> Strategy:
     return _strategies[name]()
 
 
-__all__ = ["Finished", "Strategy", "strategy_of"]
+def scoped_strategy_of(name: str) -> ScopedStrategy:
+    """A strategy for agents by name. Raises KeyError for one that is not declared, or not for agents."""
+    if not declaration(name).scoped:
+        raise KeyError(name)
+    found: ScopedStrategy = strategy_of(name)  # type: ignore[assignment]  # its declaration says so
+    return found
+
+
+__all__ = ["Finished", "ScopedStrategy", "Strategy", "scoped_strategy_of", "strategy_of"]

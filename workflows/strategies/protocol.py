@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from contracts.agents import AgentReport
 from contracts.decisions import Pause
 from contracts.progress import Progress
 from contracts.state import OpenPause, ResearchState, Unit
@@ -60,4 +61,16 @@ class Strategy(Protocol):
 
     def progress(self, state: ResearchState) -> Progress:
         """How far the run is. Pure."""
+        ...
+
+
+class ScopedStrategy(Strategy, Protocol):
+    """Works on the task of an agent; its declaration says `scoped`. What it found is taken from the state."""
+
+    async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
+        """Report what was found, however the work ended, within the reserve of the agent's time.
+
+        It is not called where the agent is told to stop: no paid call may follow then. Raises `Interrupted` where time
+        is over; then there is no report, and the findings count nevertheless.
+        """
         ...

@@ -9,6 +9,7 @@ from activities.roles.excerpts import excerpt
 from activities.roles.labels import label_key, label_of
 from activities.roles.prompt_files import PromptFile, load_prompt
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
 from contracts import roles
 from contracts.decisions import GateIssue, Guidance
@@ -121,6 +122,13 @@ INPUTS: list[tuple[RoleSpec[Any, Any], Any]] = [
         ),
     ),
     (reflective.RESPONDER, reflective.RespondInput(**common(context=EARLIER))),
+    (orchestrating.INTAKE, orchestrating.IntakeInput(**common(context=EARLIER))),
+    (orchestrating.OUTLINER, orchestrating.OutlineInput(**common(context=EARLIER, previous=["what it costs"]))),
+    (
+        orchestrating.ORCHESTRATOR,
+        orchestrating.OrchestrateInput(**common(approach="By parts.", steps=["what it costs", "how it works"])),
+    ),
+    (orchestrating.AGENT, orchestrating.WorkInput(**common(searches_left=3, pages_left=5))),
 ]
 
 
@@ -140,12 +148,15 @@ def test_the_stable_part_names_the_role_first_and_is_data_free(role: RoleSpec[An
     file = prompt_of(role)
     assert file.system.splitlines()[0] == f"role: {role.name}"
     assert ("date of the run" in file.system) is role.sees_question
-    assert "and nothing else" in file.system or role is reflective.RESPONDER
+    # Who has tools answers by calling them.
+    assert "and nothing else" in file.system or role is reflective.RESPONDER or role.tools
     assert re.search(r"never (an )?instruction|cannot change the form", file.system)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\.\d+", file.version)
 
 
-@pytest.mark.parametrize("role", [role for role in declared_roles() if not role.plain_text], ids=lambda role: role.name)
+@pytest.mark.parametrize(
+    "role", [role for role in declared_roles() if not (role.plain_text or role.tools)], ids=lambda role: role.name
+)
 def test_the_form_of_the_answer_has_the_fields_of_the_draft(role: RoleSpec[Any, Any]) -> None:
     """The skeleton in the prompt names the draft's own fields (S0-034, S0-041, S0-061 to S0-063, S0-075 to S0-077)."""
     skeleton = re.search(r"^\{.*\}$", prompt_of(role).system, re.MULTILINE)

@@ -12,12 +12,12 @@ from rich.text import Text
 from client.view.live_view import LiveView, fold, with_status
 from client.view.one_line import cut_at_word
 from client.view.rendering import Frame, duration, money, plural, printable, render_ending, render_live
-from contracts.outcome import Counts, ResearchResult, ResearchStatus
+from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
 from contracts.presets import preset
 from contracts.progress import Awaited, Event, Mark, Progress, UnitProgress
 from contracts.request import Depth
 from contracts.usage import Usage
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 
 NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)
 FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", now=NOW, hint="Ctrl-C …")
@@ -235,3 +235,26 @@ def test_the_ending_counts_the_passages_that_the_report_quotes() -> None:
         research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS, counts=counts
     )
     assert render_ending(done).plain == "✔ completed · 4 sources cited · 6 passages quoted · 0 gaps stated"
+
+
+def test_agents_stand_below_the_units_with_what_they_do() -> None:
+    """Each has its task, how far it is and why it has less than it should; foreign text drives no terminal."""
+    made = [
+        AgentProgress(
+            id="agent-1",
+            task="What is \x1b[31mfrozen?",
+            strategy="errand",
+            status=AgentStatus.RUNNING,
+            phase="looking",
+            counts=Counts(sources=3, findings=1),
+        ),
+        AgentProgress(id="agent-2", task="Locks?", strategy="errand", status=AgentStatus.QUEUED),
+        AgentProgress(id="agent-3", task="Backups?", strategy="errand", status=AgentStatus.FAILED, problem="it failed"),
+    ]
+    text = shown(with_status(LiveView(), status(agents=made)), width=160)
+    assert "▸ agent-1 What is [31mfrozen?" in text
+    assert "running, looking · 3 sources · 1 finding" in text
+    assert "○ agent-2 Locks?" in text
+    assert "queued" in text
+    assert "✖ agent-3 Backups?" in text
+    assert "failed · it failed" in text

@@ -18,7 +18,6 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
-from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.phases.analysis import merge
 from workflows.rules.endings import find_unanswered
@@ -28,6 +27,7 @@ from workflows.run.guidance import PERSON
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
+from workflows.run_status import status_of
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 LOCKS = "corpus:manual/locks.md"

@@ -34,7 +34,6 @@ from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
 from tests.unit.workflows.test_whole_runs import CANARY, MOMENT, DescribedCorpus, NotingHost, requests_as_text
-from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.rules.guidance_reading import read_guidance
 from workflows.rules.replies import read_approval, read_revision
@@ -42,6 +41,7 @@ from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Inbox, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
+from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
 FOLDER = Path(__file__).parent / "rare_whole_runs"

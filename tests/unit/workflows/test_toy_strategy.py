@@ -15,10 +15,10 @@ from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.toy.strategy import ToyStrategy
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
-from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+from workflows.run_status import status_of
 from workflows.strategies import Finished, strategy_of
 
 

@@ -22,12 +22,12 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.phases.claim_verification import VERIFICATION
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")

@@ -21,12 +21,12 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.deep_research import status_of
 from workflows.driver import Driver
 from workflows.run.activity_options import CallOptions
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
+from workflows.run_status import status_of
 from workflows.strategies.supervisor.strategy import SupervisorStrategy
 
 FOLDER = Path(__file__).parent / "whole_runs"

@@ -1,0 +1,243 @@
+"""Agents: scoped runs with a task of their own, what they are given, and what they bring back.
+
+An agent is told its task and nothing else of the run that started it. What it found travels as labels, with the hashes
+of the notebook's entries that hold the rest; ids are hashes, so what several agents found can be put together.
+"""
+
+from typing import Any, Final
+
+from pydantic import Field
+
+from contracts.base import Contract, Terse
+from contracts.decisions import Exclusion
+from contracts.documents import DocumentRef
+from contracts.evidence import Evidence, Finding, Gap
+from contracts.outcome import AgentProgress, Counts
+from contracts.resolved import ResolvedResearch
+from contracts.shapes import AGENT_ID
+from contracts.sources import QueryRecord, Source
+from contracts.state_changes import pack_json, unpack_json
+from contracts.usage import Usage
+from contracts.vocabulary import AgentStatus, StopReason
+
+TASK_CHARACTERS: Final = 4_000
+SUMMARY_CHARACTERS: Final = 600
+AT_ONCE: Final = 3
+"""Agents that work side by side at most, where nobody says otherwise."""
+
+
+class AgentLimits(Terse):
+    """What an agent may use at most, where that is less than its share; None: its share."""
+
+    max_sources: int | None = None
+    max_model_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+
+
+class AgentTask(Terse):
+    """What one agent is to find out."""
+
+    id: str = Field(pattern=AGENT_ID.pattern)
+    """Unique in its run, and the same whenever the run goes on: `agent-1`. It begins the names of all its calls."""
+    text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
+    """The query of the scoped run, and all that it is told: it must stand for itself."""
+    strategy: str
+    """Name of a scoped strategy."""
+    node: str = ""
+    """The node of the run's plan that it works on, to which what it finds belongs; empty: the one with its own id."""
+    seconds: float | None = None
+    """After so long it ends its work and reports what it has; None: as its strategy's preset says."""
+    most_seconds: float | None = None
+    """After so long nobody waits for it any more; None: as its strategy's preset says."""
+    limits: AgentLimits = AgentLimits()
+    continues: str = ""
+    """Id of an earlier agent of the run whose findings, sources and `kept` it begins with; empty for none."""
+    given: dict[str, Any] = {}
+    """Plain JSON for its strategy, which finds it in `state.task`.
+
+    Nothing of the question, the plan or other agents' findings belongs here.
+    """
+
+    @property
+    def placement(self) -> dict[str, int]:
+        """Where it stands among its run's work, as far as its strategy was told: the turn, and the branch in it."""
+        return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
+
+    @property
+    def plan_node(self) -> str:
+        """Id of the node that it works on."""
+        return self.node or self.id
+
+
+class AgentShare(Contract):
+    """What is reserved for one agent of what its run may use; None where the run has no such limit."""
+
+    sources: int = 0
+    model_calls: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class Ledger(Contract):
+    """What a run had asked and read before an agent began; the agent cannot change it."""
+
+    queries: list[QueryRecord] = []
+    pages: list[Source] = []
+
+
+class Harvest(Contract):
+    """What an agent found, as labels: the notebook's entries hold the rest."""
+
+    sources: list[Source] = []
+    aliases: dict[str, str] = {}
+    findings: list[Finding] = []
+    evidence: list[Evidence] = []
+    gaps: list[Gap] = []
+    queries: list[QueryRecord] = []
+    notebook: list[str] = []
+    unanalyzed: bool = False
+    """Whether it read something that it could not analyze any more."""
+    duplicates: int = 0
+    documents_searched: int | None = None
+    term_documents: dict[str, int] = {}
+    lost_providers: dict[str, str] = {}
+
+
+def pack_contract(value: Contract) -> str:
+    """A value as a short text, without its defaults: histories hold it."""
+    return pack_json(value.model_dump(mode="json", exclude_defaults=True))
+
+
+class AgentReport(Contract):
+    """What a scoped strategy says at the end of its work, whether it could finish or not."""
+
+    document: DocumentRef | None = None
+    """Its report in the content store; None where it wrote none."""
+    summary: str = Field(default="", max_length=SUMMARY_CHARACTERS)
+    """For people who watch, and for the run that started it."""
+    cited: list[str] = []
+    """Ids of the evidence that the report cites."""
+    left_out: dict[str, int] = {}
+    """How much of what kind does not stand in it, for lack of room: no loss is silent."""
+    notes: list[str] = []
+    kept: dict[str, Any] = {}
+    """Plain JSON for an agent that continues this one: references, not texts."""
+
+
+class TaskResult(Terse):
+    """What one agent brings back, however it ended: it never raises.
+
+    Its findings, sources and gaps are in the run's state by the time that a strategy sees the result.
+    """
+
+    agent_id: str
+    task: str = ""
+    stop_reason: StopReason
+    problem: str = ""
+    """Why there is less than there should be: one line; empty where the agent finished its work."""
+    is_stub: bool = False
+    """Whether nothing came from the agent itself: it was not waited for any longer, it failed, or it never began."""
+    report: AgentReport = AgentReport()
+    finding_ids: list[str] = []
+    source_ids: list[str] = []
+    """Sources that it read or was given as read."""
+    gap_ids: list[str] = []
+    """Gaps that it left open."""
+    counts: Counts = Counts()
+    usage: Usage = Usage()
+    usage_by_role: dict[str, Usage] = {}
+    """Without times; the sum is `usage`."""
+    engine_by_role: dict[str, str] = {}
+    models_used: list[str] = []
+    prompt_versions: dict[str, str] = {}
+    degraded: list[str] = []
+    failed_branches: list[str] = []
+    packed: str = ""
+    """The `Harvest`, packed, on its way to the run; empty once it is in the run's state."""
+
+    def harvest(self) -> Harvest:
+        """What is on its way. Raises ValueError if the text is no packed harvest."""
+        return Harvest.model_validate(unpack_json(self.packed)) if self.packed else Harvest()
+
+
+class AgentRecord(Contract):
+    """What a run knows of one of its agents."""
+
+    task: AgentTask
+    status: AgentStatus = AgentStatus.QUEUED
+    workflow_id: str = ""
+    starts: int = 0
+    share: AgentShare = AgentShare()
+    known_queries: int = 0
+    """How long the run's list of queries was when the task was given; so much of it is the agent's ledger."""
+    known_sources: int = 0
+    known_agents: int = 0
+    started_at: str = ""
+    ended_at: str = ""
+    result: TaskResult | None = None
+    """What it brought back last, without what is in the state."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the task is not to be given again."""
+        return self.status in (AgentStatus.DONE, AgentStatus.FAILED)
+
+
+class AgentRequest(Terse):
+    """The one argument of the workflow `research-agent`: all that an agent is told."""
+
+    task: AgentTask
+    resolved: ResolvedResearch
+    """With the task as its query; nothing else in it is about the question of the run."""
+    started_at: str = ""
+    """Of the run: its date is the date of all calls."""
+    deadline_at: float = 0.0
+    """Seconds since the epoch (workflow clock) at which the agent must have answered."""
+    approved_version: int | None = None
+    exclusions: list[Exclusion] = []
+    only_from: list[str] = []
+    lost_providers: dict[str, str] = {}
+    packed_ledger: str = ""
+    packed_before: str = ""
+    """The `Harvest` of the agent that it continues."""
+    packed_state: str = ""
+    """Its own state, where its history begins anew."""
+
+    def ledger(self) -> Ledger:
+        """What the run knew already. Raises ValueError if the text is no packed ledger."""
+        return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
+
+    def before(self) -> Harvest:
+        """What the agent begins with. Raises ValueError if the text is no packed harvest."""
+        return Harvest.model_validate(unpack_json(self.packed_before)) if self.packed_before else Harvest()
+
+
+class PrepareAgentRequest(Terse):
+    """Keep what an agent was given in the notebook of its run."""
+
+    resolved: ResolvedResearch
+
+
+class PreparedAgent(Terse):
+    """What calls of an agent refer to."""
+
+    resolved_entry: str
+
+
+def progress_of_agent(record: AgentRecord) -> AgentProgress:
+    """What people are told of an agent without asking it."""
+    result = record.result
+    return AgentProgress(
+        id=record.task.id,
+        task=record.task.text,
+        strategy=record.task.strategy,
+        status=record.status,
+        workflow_id=record.workflow_id,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        problem=result.problem if result else "",
+        summary=result.report.summary if result else "",
+        counts=result.counts if result else Counts(),
+        usage=result.usage if result else Usage(),
+    )

@@ -1,0 +1,228 @@
+"""The roles of the strategy `orchestrator`: intake, outliner, orchestrator and agent.
+
+Who analyzes pages and who writes the report are the roles of the supervisor. Orchestrator, agent and intake work by
+calling tools: what they call is checked, decided upon and answered by the workflow.
+"""
+
+from typing import Final
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.request import Turn
+from contracts.roles import BriefedInput, RoleOutput, RoleSpec
+from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, TurnDraft
+from contracts.tools import NoArguments, ToolSpec
+from contracts.vocabulary import Tier
+from contracts.waiting import QuestionRound
+
+AGENT_TOOL: Final = "research_agent"
+REPORT_TOOL: Final = "generate_report"
+THINK_TOOL: Final = "think_tool"
+PLAN_TOOL: Final = "generate_plan"
+SEARCH_TOOL: Final = "search"
+OPEN_TOOL: Final = "open_page"
+
+
+# --- tools ---------------------------------------------------------------------------------------------------------
+class AgentArguments(Contract):
+    """A task for an agent."""
+
+    task: str = Field(
+        description="all that the agent is told: name the subject and what is to be found out, in sentences that can "
+        "be understood without anything else",
+        min_length=1,
+        max_length=4_000,
+    )
+    steps: list[int] = Field(default=[], description="numbers of the steps of the plan that it serves")
+    continue_agent: str = Field(
+        default="", description="id of an agent that has reported and is to go on with what it knows; else empty"
+    )
+
+
+class ThinkArguments(Contract):
+    """A thought."""
+
+    reasoning: str = Field(description="what is known, what is missing, what comes next", min_length=1)
+
+
+class SearchArguments(Contract):
+    """A search."""
+
+    query: str = Field(
+        description="what to search for, in words that can be understood by themselves", min_length=1, max_length=500
+    )
+
+
+class OpenArguments(Contract):
+    """A page to read."""
+
+    index: int = Field(description="number of the page in the lists of what was found")
+
+
+class AgentReportArguments(Contract):
+    """The end of an agent's work."""
+
+    open_questions: list[str] = Field(default=[], description="what of the task the pages do not answer")
+
+
+RESEARCH_AGENT: Final = ToolSpec(
+    AGENT_TOOL,
+    "Have one agent research one task. It knows nothing but the task. Several calls in one turn work side by side.",
+    AgentArguments,
+)
+ORCHESTRATOR_REPORT: Final = ToolSpec(
+    REPORT_TOOL, "End the research and have the final report written from everything the agents found.", NoArguments
+)
+THINK: Final = ToolSpec(
+    THINK_TOOL, "Think before the next step. Stands alone in its turn; nothing is looked up.", ThinkArguments
+)
+GENERATE_PLAN: Final = ToolSpec(
+    PLAN_TOOL, "The question can be researched as it stands: go on to the plan.", NoArguments
+)
+SEARCH: Final = ToolSpec(SEARCH_TOOL, "Search. Gives numbered titles, never texts.", SearchArguments)
+OPEN_PAGE: Final = ToolSpec(
+    OPEN_TOOL, "Have a page that was found read. Gives notes on what it says about the task.", OpenArguments
+)
+AGENT_REPORT: Final = ToolSpec(
+    REPORT_TOOL, "End the work: the notes become the report, each with its passage.", AgentReportArguments
+)
+
+
+# --- intake --------------------------------------------------------------------------------------------------------
+class IntakeInput(ToolTurnInput):
+    """Hand-off to the intake: the question, and what was asked about it before."""
+
+    context: list[Turn] = []
+    rounds: list[QuestionRound] = []
+    required: bool = False
+    """Whether a person is to be asked at least once."""
+
+
+# --- outliner ------------------------------------------------------------------------------------------------------
+class OutlineInput(BriefedInput):
+    """Hand-off to the outliner."""
+
+    most: int = 6
+    previous: list[str] = []
+    """The steps of the plan that is made anew."""
+
+
+class OutlinedStep(Contract):
+    """A step of the plan as an outliner proposes it."""
+
+    step: str = Field(description="what is to be found out, in one sentence that names its subject")
+    facet: str = Field(default="", description="the aspect it covers, one or two words")
+
+
+class OutlineDraft(Contract):
+    """What an outliner returns."""
+
+    approach: str = Field(default="", description="one or two sentences: how the steps lead to an answer")
+    steps: list[OutlinedStep]
+
+
+class OutlineOutput(RoleOutput):
+    """A plan as the workflow gets it: clamped, without repetitions."""
+
+    approach: str = ""
+    steps: list[OutlinedStep] = []
+
+
+# --- orchestrator --------------------------------------------------------------------------------------------------
+class OrchestrateInput(ToolTurnInput):
+    """Hand-off to the orchestrator: the plan, once; then what its agents found, as answers to its calls."""
+
+    approach: str = ""
+    steps: list[str] = []
+    at_once: int = 3
+    cycles: int = 7
+    """In which it decides."""
+    reasons: bool = False
+    """Whether its model reasons by itself, so that it is offered no tool to think with."""
+    unserved: list[int] = []
+    """Steps, from 1, that no agent was sent for yet. No prompt shows them: a script goes by them, where no model
+    answers."""
+
+
+# --- agent ---------------------------------------------------------------------------------------------------------
+class FoundPage(Contract):
+    """A page that was found and not opened: its number, and its place in the list of its search."""
+
+    index: int
+    rank: int = 1
+
+
+class WorkInput(ToolTurnInput):
+    """Hand-off to an agent: its task is the query, and all it knows."""
+
+    searches_left: int = 0
+    pages_left: int = 0
+    reasons: bool = False
+    found: list[FoundPage] = []
+    """No prompt shows the rest: a script goes by it, where no model answers. Pages not opened yet,"""
+    searches: int = 0
+    """searches made,"""
+    open_gaps: list[str] = []
+    """and what the pages do not say."""
+
+
+MODULES: Final = "activities.roles.orchestrating"
+INTAKE: Final = RoleSpec(
+    "intake",
+    "take_in_question",
+    Tier.SIMPLE,
+    "intake",
+    IntakeInput,
+    TurnDraft,
+    ToolTurnOutput,
+    800,
+    expected_output_tokens=200,
+    work="clarification",
+    module=f"{MODULES}.intake",
+    tools=(GENERATE_PLAN,),
+    must_call=False,
+)
+"""Words are questions to the person; a call of its one tool says that there are none."""
+OUTLINER: Final = RoleSpec(
+    "outliner",
+    "outline_research",
+    Tier.ANALYTICAL,
+    "outliner",
+    OutlineInput,
+    OutlineDraft,
+    OutlineOutput,
+    2_000,
+    expected_output_tokens=500,
+    work="planning",
+    module=f"{MODULES}.outliner",
+)
+ORCHESTRATOR: Final = RoleSpec(
+    "orchestrator",
+    "orchestrate",
+    Tier.COMPLEX,
+    "orchestrator",
+    OrchestrateInput,
+    TurnDraft,
+    ToolTurnOutput,
+    1_024,
+    expected_output_tokens=400,
+    work="orchestration",
+    module=f"{MODULES}.orchestrator",
+    tools=(RESEARCH_AGENT, ORCHESTRATOR_REPORT, THINK),
+)
+AGENT: Final = RoleSpec(
+    "agent",
+    "work_on_task",
+    Tier.ANALYTICAL,
+    "agent",
+    WorkInput,
+    TurnDraft,
+    ToolTurnOutput,
+    1_000,
+    expected_output_tokens=250,
+    work="research",
+    module=f"{MODULES}.agent",
+    tools=(SEARCH, OPEN_PAGE, AGENT_REPORT, THINK),
+)
+ROLES: Final = (INTAKE, OUTLINER, ORCHESTRATOR)

@@ -1,0 +1,95 @@
+"""What sensible models would do in the roles of the strategy `orchestrator`: pure functions of the conversation."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.fakes.conversation import blocks_of, text_of
+from tests.fakes.model_work import clarification, element, key_words, question_of
+
+Blocks = list[dict[str, Any]]
+ASPECTS = ("how it works", "which settings it has", "where it fails")
+THOUGHTS_BEFORE_END = 1
+
+
+def opening_of(body: Mapping[str, Any]) -> str:
+    """What the conversation begins with."""
+    return "\n".join(text_of(block) for block in blocks_of(body["messages"][0]))
+
+
+def called(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The calls so far, in order."""
+    said = (block for message in body["messages"] for block in blocks_of(message))
+    return [(block["name"], block["input"]) for block in said if block["type"] == "tool_use"]
+
+
+def answered(body: Mapping[str, Any]) -> list[str]:
+    """What they were answered."""
+    said = (block for message in body["messages"] for block in blocks_of(message))
+    return [block["content"] for block in said if block["type"] == "tool_result"]
+
+
+def offered(body: Mapping[str, Any]) -> list[str]:
+    """The tools of this turn."""
+    return [tool["name"] for tool in body.get("tools") or []]
+
+
+def blocks(body: Mapping[str, Any], *wanted: tuple[str, dict[str, Any]]) -> Blocks:
+    """Calls under ids that are new in the conversation."""
+    turn = sum(message["role"] == "assistant" for message in body["messages"])
+    return [
+        {"type": "tool_use", "id": f"toolu_{turn}_{number}", "name": name, "input": given}
+        for number, (name, given) in enumerate(wanted)
+    ]
+
+
+def outline(prompt: str) -> dict[str, Any]:
+    """Three steps, or as many as are allowed."""
+    question = question_of(prompt).rstrip("?. ")
+    most = int(re.findall(r"at most (\d+) steps", prompt)[-1])
+    return {
+        "approach": f"First {', then '.join(ASPECTS[:most])}.",
+        "steps": [{"step": f"{question}: {aspect}", "facet": aspect} for aspect in ASPECTS[:most]],
+    }
+
+
+def take_in(body: Mapping[str, Any]) -> Blocks:
+    """Hand over, or ask what the clarifier of the product would ask."""
+    asked = clarification(opening_of(body))["questions"]
+    return [{"type": "text", "text": "\n".join(asked)}] if asked else blocks(body, ("generate_plan", {}))
+
+
+def plan_steps(body: Mapping[str, Any]) -> list[str]:
+    """The steps as the opening tells them."""
+    return re.findall(r"^- \d+\. (.+)$", element(opening_of(body), "plan"), re.MULTILINE)
+
+
+def orchestrate(body: Mapping[str, Any]) -> Blocks:
+    """One agent for each step, a thought when they are back, then the report."""
+    made = [name for name, _ in called(body)]
+    if "research_agent" not in made:
+        tasks = [
+            ("research_agent", {"task": f"{step}. Give figures where there are some.", "steps": [number]})
+            for number, step in enumerate(plan_steps(body), start=1)
+        ]
+        return blocks(body, *tasks)
+    if "think_tool" in offered(body) and made.count("think_tool") < THOUGHTS_BEFORE_END:
+        return blocks(body, ("think_tool", {"reasoning": "Each step has a report; nothing contradicts itself."}))
+    return blocks(body, ("generate_report", {}))
+
+
+def work(body: Mapping[str, Any]) -> Blocks:
+    """Search in the task's words, open the first two pages, search once more for details, report."""
+    task = question_of(opening_of(body))
+    made = [name for name, _ in called(body)]
+    if not made:
+        return blocks(body, ("search", {"query": " ".join(key_words(task)[:12])}))
+    pages = [int(number) for number in re.findall(r"(\d+)\. ", answered(body)[0])]
+    if "open_page" not in made and pages and "open_page" in offered(body):
+        further = ("search", {"query": f"{' '.join(key_words(task)[-6:])} in detail"})
+        more = [further] if "search" in offered(body) else []
+        return blocks(body, *(("open_page", {"index": page}) for page in pages[:2]), *more)
+    return blocks(body, ("generate_report", {"open_questions": []}))
+
+
+TOOL_WORK = {"intake": take_in, "orchestrator": orchestrate, "agent": work}

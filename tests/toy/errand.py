@@ -1,0 +1,86 @@
+"""A toy scoped strategy: looks for its task as it stands, or for what it is given to ask, and says what it found."""
+
+from contracts.agents import AgentReport
+from contracts.decisions import Pause
+from contracts.identity import sub_query_id
+from contracts.plan import PlanNode
+from contracts.progress import Mark, Progress, UnitProgress
+from contracts.request import Depth
+from contracts.roles import ANALYZER
+from contracts.state import OpenPause, Position, ResearchState, Unit
+from contracts.strategies import StrategyDeclaration
+from contracts.vocabulary import Action, StopReason
+from tests.toy.roles import LIMITS
+from workflows.phases.analysis import analyze
+from workflows.phases.gathering import Gathering
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import Finished
+
+ERRAND_LIMITS = LIMITS.model_copy(
+    update={"max_sub_queries": 4, "max_sources": 20, "max_new_sources": 20, "max_sources_per_query": 5}
+)
+ERRAND = StrategyDeclaration(
+    name="errand",
+    implementation="tests.toy.errand:ErrandStrategy",
+    roles=(ANALYZER,),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), ERRAND_LIMITS),
+    expected_calls=lambda limits, _: {"analyzer": (1, limits.max_sub_queries)},
+    scoped=True,
+)
+
+
+class ErrandPosition(Position):
+    """Whether it has looked."""
+
+    looked: bool = False
+
+
+def position_of(state: ResearchState) -> ErrandPosition:
+    """The typed position."""
+    if not isinstance(state.position, ErrandPosition):
+        held = state.position.model_dump() if state.position else {"strategy": "errand"}
+        state.position = ErrandPosition.model_validate(held)
+    return state.position
+
+
+class ErrandStrategy:
+    """One unit."""
+
+    async def advance(self, run: ResearchRun) -> Unit | Finished:
+        if position_of(run.state).looked:
+            return Finished(StopReason.NO_OPEN_GAPS)
+        run.state.phase = "looking"
+        await run.watchers.enter_phase(run)
+        task = run.state.task
+        texts = (task.given.get("ask") if task else None) or [run.resolved.query]
+        if not run.state.plan.nodes:
+            run.draft_plan(run.resolved.query, [PlanNode(id=sub_query_id(text), text=text) for text in texts])
+        await Gathering(run, run.state.pending_sub_queries()).carry_out()
+        await analyze(run)
+        return Unit(name="looking", iteration_ended=True)
+
+    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
+        return OpenPause(unit=unit, moment=run.moment())
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
+        position_of(run.state).looked = True
+        run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
+        return run.state.pause
+
+    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        del redo_analysis
+        position_of(state).looked = False
+
+    def plan_anew(self, state: ResearchState) -> None:
+        position_of(state).looked = False
+
+    def progress(self, state: ResearchState) -> Progress:
+        mark = Mark.DONE if position_of(state).looked else Mark.RUNNING
+        return Progress(summary="looking", units=[UnitProgress(name="looking", label="look", mark=mark)])
+
+    async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
+        del reason
+        said = run.state.findings[0].statement if run.state.findings else "nothing was found"
+        return AgentReport(
+            summary=said[:200], cited=list(run.state.evidence), kept={"queries": [n.text for n in run.state.plan.nodes]}
+        )

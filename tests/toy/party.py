@@ -1,0 +1,66 @@
+"""A toy strategy with agents: its tasks are told by the request, each is an errand, and a scribe tells what they found."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from contracts import strategies
+from contracts.agents import AT_ONCE, AgentTask
+from contracts.plan import PlanNode
+from contracts.request import Depth
+from contracts.roles import ANALYZER
+from contracts.strategies import StrategyDeclaration
+from contracts.vocabulary import NodeKind
+from tests.toy.errand import ERRAND
+from tests.toy.roles import LIMITS, SCRIBE
+from tests.toy.strategy import ToyStrategy
+from workflows.run.research_run import ResearchRun
+
+PARTY_LIMITS = LIMITS.model_copy(update={"max_sources": 60, "max_new_sources": 60})
+PARTY = StrategyDeclaration(
+    name="party",
+    implementation="tests.toy.party:PartyStrategy",
+    roles=(ANALYZER, SCRIBE),
+    presets=dict.fromkeys((Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED), PARTY_LIMITS),
+    expected_calls=lambda limits, _: {"analyzer": (1, limits.max_sub_queries), "scribe": (1, 1)},
+)
+
+
+@contextmanager
+def party_declared() -> Iterator[None]:
+    """Both strategies are known for the block, which may lie in another one."""
+    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
+    for strategy in fresh:
+        strategies.declare(strategy)
+    try:
+        yield
+    finally:
+        for strategy in fresh:
+            del strategies._declared[strategy.name]
+
+
+def tasks_of(run: ResearchRun) -> list[AgentTask]:
+    """The tasks of the request: `metadata.tasks`, with `metadata.task` for each, and `metadata.ask` by its place."""
+    told = run.resolved.metadata or {}
+    texts = told.get("tasks") or [run.resolved.query]
+    asked = told.get("ask") or [None] * len(texts)
+    return [
+        AgentTask(
+            id=f"agent-{place}",
+            text=text,
+            strategy="errand",
+            given={"ask": ask} if ask else {},
+            **told.get("task", {}),
+        )
+        for place, (text, ask) in enumerate(zip(texts, asked, strict=True), start=1)
+    ]
+
+
+class PartyStrategy(ToyStrategy):
+    """Scout the tasks, send an agent for each, tell."""
+
+    async def _scout(self, run: ResearchRun) -> None:
+        nodes = [PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK) for task in tasks_of(run)]
+        run.draft_plan("agents look for it", nodes)
+
+    async def _look(self, run: ResearchRun) -> None:
+        await run.spawn(tasks_of(run), int((run.resolved.metadata or {}).get("at_once", AT_ONCE)))

@@ -1,0 +1,509 @@
+"""Scoped runs in one process: agents of a toy strategy, driven by the real driver over real activities."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError, ChildWorkflowError
+
+from contracts.agents import AgentLimits, AgentRequest, AgentTask, TaskResult
+from contracts.decisions import Guidance
+from contracts.request import Turn
+from contracts.state import ResearchState
+from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
+from tests.comparable import comparable
+from tests.fakes.host import InProcessHost
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.toy.party import party_declared
+from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.research_run import ResearchRun
+from workflows.run.spawning import GRACE_SECONDS
+from workflows.run.web_ui_details import details_markdown
+from workflows.run_status import status_of
+from workflows.strategies import strategy_of
+
+QUESTIONS = [
+    "How does the engine prevent transaction ID wraparound?",
+    "How does vacuum freeze old rows?",
+    "What locks does the engine take?",
+    "What does a base backup copy?",
+    "How many autovacuum workers are there?",
+]
+TASKS = QUESTIONS[:3]
+
+
+@pytest.fixture(autouse=True)
+def _declared() -> Iterator[None]:
+    with party_declared():
+        yield
+
+
+async def party(world: World, tasks: list[str] | None = None, **metadata: Any) -> ResearchState:
+    return await begin(world, strategy="party", metadata={"tasks": tasks or TASKS, **metadata})
+
+
+async def run_of(world: World, **fields: Any) -> ResearchRun:
+    state = await begin(world, strategy="party", **fields)
+    return ResearchRun(state, Inbox(), world.host())
+
+
+def errands(*texts: str, **more: Any) -> list[AgentTask]:
+    return [AgentTask(id=f"agent-{n}", text=text, strategy="errand", **more) for n, text in enumerate(texts, start=1)]
+
+
+def host_of(run: ResearchRun) -> InProcessHost:
+    assert isinstance(run.host, InProcessHost)
+    return run.host
+
+
+class Gate:
+    """Holds the searches of some tasks back until it is opened."""
+
+    def __init__(self, host: InProcessHost, *held: str) -> None:
+        self.opened = asyncio.Event()
+        self.waiting = 0
+        self._held = held
+        self._search: Callable[[Any], Awaitable[Any]] = host.implementations["search"]
+        host.implementations["search"] = self._wait
+
+    async def _wait(self, request: Any) -> Any:
+        if request.text in self._held:
+            self.waiting += 1
+            await self.opened.wait()
+        return await self._search(request)
+
+
+async def all_but_one(host: InProcessHost, gate: Gate, number: int) -> None:
+    """Wait until of so many agents all have ended but the one that the gate holds back."""
+    while not gate.waiting or len(host.agents_ended) < number - 1:
+        await asyncio.sleep(0.01)
+    await turns()
+
+
+async def turns(number: int = 400) -> None:
+    """Let everybody go on who can."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
+    """Three tasks, three agents, one report that cites what they read (S3-021)."""
+    world = World(tmp_path)
+    state = await party(world)
+    host = world.host()
+    outcome = await Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct()
+    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
+    assert [record.status for record in state.agents] == [AgentStatus.DONE] * 3
+    assert [request.resolved.query for request in host.agents] == TASKS
+    assert state.citations
+    assert {finding.sub_query_id for finding in state.findings} <= {record.task.id for record in state.agents}
+    assert [node.status for node in state.plan.nodes] == [NodeStatus.COMPLETED] * 3
+    assert {record.sub_query_id for record in state.query_ledger} == {"agent-1", "agent-2", "agent-3"}
+
+
+async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
+    """No word of question, plan, guidance, prompt, context, metadata or another task is in what it is given (S3-009)."""
+    world = World(tmp_path)
+    run = await run_of(world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"})
+    run.state.resolved = run.resolved.model_copy(
+        update={
+            "query": "the quokka question",
+            "context": [Turn(question="quokka", answer="quokka")],
+            "question_words": ["quokka"],
+            "audience": "quokka keepers",
+            "region": "quokka land",
+            "sections": ["Quokka"],
+        }
+    )
+    run.state.plan = run.state.plan.model_copy(update={"brief": "a quokka plan"})
+    run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
+    await run.spawn(errands(*TASKS))
+    for request, task in zip(host_of(run).agents, TASKS, strict=True):
+        text = request.model_dump_json()
+        assert "quokka" not in text.casefold()
+        assert [other for other in TASKS if other in text] == [task]
+        assert request.resolved.canary == run.resolved.canary != ""
+
+
+async def test_planted_words_reach_no_request_to_a_model(tmp_path: Path) -> None:
+    """What a model is asked for an agent holds its task, and no word of the question (S3-009, S3-010)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        run = await run_of(world, system_prompt="the quokka prompt")
+        run.state.resolved = run.resolved.model_copy(update={"query": "the quokka question"})
+        results = await run.spawn(errands(*TASKS))
+        assert api.requests
+        for request in api.requests:
+            body = json.dumps(request.body)
+            assert "quokka" not in body
+            assert sum(task in body for task in TASKS) == 1
+        await world.close()
+    assert all(result.usage.model_calls == 1 for result in results)
+    assert run.state.usage.model_calls == 3
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_never_more_agents_than_allowed_and_the_queue_is_recorded(tmp_path: Path, at_once: int) -> None:
+    """Five asked: so many work side by side, the others are queued, which decisions and events tell (S3-018, S3-049)."""
+    run = await run_of(World(tmp_path))
+    results = await run.spawn(errands(*QUESTIONS), at_once)
+    assert host_of(run).agents_at_once == at_once
+    assert [result.agent_id for result in results] == [f"agent-{n}" for n in range(1, 6)]
+    dispatch = next(one for one in run.state.decisions if one.action == "dispatch")
+    assert dispatch.outputs == {
+        "agents": [f"agent-{n}" for n in range(1, 6)],
+        "at_once": at_once,
+        "queued": 5 - at_once,
+    }
+    kinds = [event.type for event in run.state.events if event.type.startswith("agent")]
+    assert kinds[0] == "agents.branching"
+    assert kinds.count("agent.queued") == 5 - at_once
+    assert kinds.count("agent.started") == kinds.count("agent.finished") == 5
+    branches = {
+        event.data["agent"]: event.data["branch"] for event in run.state.events if event.type == "agent.started"
+    }
+    assert branches == {f"agent-{n}": n - 1 for n in range(1, 6)}
+
+
+async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
+    """The first agent answers last; the state and the report are those of a run in which it answered first."""
+    reports = []
+    for held in (TASKS[0], TASKS[2]):
+        world = World(tmp_path / held[:8])
+        state = await party(world)
+        host = world.host()
+        gate = Gate(host, held)
+        work = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct())
+        while not gate.waiting:
+            await asyncio.sleep(0.01)
+        await turns()
+        gate.opened.set()
+        await work
+        reports.append((comparable(await report_of(world, state)), [one.id for one in state.findings]))
+    assert reports[0] == reports[1]
+
+
+async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
+    """A later agent takes pages from the ledger, asks in the earlier words, and cannot change it (S3-050, S3-059)."""
+    world = World(tmp_path)
+    run = await run_of(world)
+    await run.spawn(errands(TASKS[0]))
+    read, known = len(world.corpus.reads), set(run.state.sources)
+    again = "How does the engine prevent the transaction ID wraparound?"
+    tasks = [AgentTask(id=f"agent-{n}", text=text, strategy="errand") for n, text in ((2, again), (3, TASKS[1]))]
+    results = await run.spawn(tasks)
+    assert len(world.corpus.reads) == read
+    assert sorted(world.corpus.searches) == sorted([TASKS[0], TASKS[0], TASKS[1]])
+    assert set(results[0].source_ids) <= known
+    assert results[0].finding_ids
+    requests = {request.task.id: request for request in host_of(run).agents}
+    assert [one.text for one in requests["agent-2"].ledger().queries] == [TASKS[0]]
+    read_then = {name for name, source in run.state.sources.items() if source.text}
+    assert {page.id for page in requests["agent-2"].ledger().pages} == read_then
+    assert requests["agent-1"].packed_ledger == ""
+    # Agents of one call know what was known before it, whichever of them answers first.
+    assert requests["agent-3"].packed_ledger == requests["agent-2"].packed_ledger
+
+
+async def test_a_ledger_names_no_task_and_no_finding(tmp_path: Path) -> None:
+    """It tells of queries and pages only: who asked and what was found stays with the run (S3-009)."""
+    run = await run_of(World(tmp_path))
+    await run.spawn(errands(TASKS[0]))
+    await run.spawn([AgentTask(id="agent-2", text=TASKS[2], strategy="errand")])
+    ledger = host_of(run).agents[1].ledger().model_dump_json()
+    assert run.state.findings
+    assert not [finding.id for finding in run.state.findings if finding.id in ledger]
+    assert not [finding for finding in run.state.findings if finding.statement[:40] in ledger]
+
+
+@pytest.mark.parametrize("most", [0, 2, 3])
+async def test_the_limit_of_sources_holds_over_all_agents(tmp_path: Path, most: int) -> None:
+    """What is left is shared out before they begin, so that together they cannot pass it."""
+    world = World(tmp_path)
+    run = await run_of(world)
+    limits = run.resolved.limits.model_copy(update={"max_sources": most})
+    run.state.resolved = run.resolved.model_copy(update={"limits": limits})
+    await run.spawn(errands(*TASKS))
+    assert sum(record.share.sources for record in run.state.agents) == most
+    assert len(world.corpus.reads) <= most
+    assert len(run.state.readable_sources()) <= most
+
+
+async def test_shares_are_reserved_while_agents_work_and_settled_after(tmp_path: Path) -> None:
+    """Calls, tokens and money are held for agents under way; then what they used takes the place of what was held."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        run = await run_of(world, limits={"max_model_calls": 20, "max_tokens": 900_000, "max_cost_usd": 3.0})
+        gate = Gate(host_of(run), *TASKS)
+        work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
+        while gate.waiting < 3:
+            await asyncio.sleep(0.01)
+        held, shares = run._caller.holdings.held, [record.share for record in run.state.agents]
+        kept = 2  # calls for the report
+        assert held.calls == sum(share.model_calls or 0 for share in shares) == 20 - kept
+        assert held.tokens == sum(share.tokens or 0 for share in shares) > 0
+        assert held.cost_usd == pytest.approx(sum(share.cost_usd or 0.0 for share in shares))
+        assert [request.resolved.limits.max_model_calls for request in host_of(run).agents] == [6, 6, 6]
+        gate.opened.set()
+        results = await work
+        assert run._caller.holdings.held.calls == 0
+        assert run.state.usage.model_calls == sum(result.usage.model_calls for result in results) == len(api.requests)
+        await world.close()
+
+
+async def test_nothing_left_is_a_result_and_no_agent_begins(tmp_path: Path) -> None:
+    """Where no model call is left to share, the results say so."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        run = await run_of(world, limits={"max_model_calls": 1})
+        results = await run.spawn(errands(*TASKS))
+        assert {result.stop_reason for result in results} == {StopReason.BUDGET_CALLS}
+        assert all(result.is_stub and result.problem for result in results)
+        assert not host_of(run).agents
+        await world.close()
+
+
+async def test_wishes_of_a_task_hold(tmp_path: Path) -> None:
+    """A task may use less than its share, and takes no more time than it asks for."""
+    run = await run_of(World(tmp_path))
+    (task,) = errands(TASKS[0], seconds=10.0, most_seconds=25.0, limits=AgentLimits(max_sources=1))
+    await run.spawn([task])
+    (request,) = host_of(run).agents
+    limits = request.resolved.limits
+    assert (limits.max_sources, limits.deadline_seconds, limits.reserve_seconds) == (1, 25.0, 15.0)
+    assert request.deadline_at == host_of(run).now().timestamp() + 25.0
+    assert len(run.state.readable_sources()) == 1
+
+
+async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
+    """At its own soft limit the work ends, and its report is written from what is there: no failure (S3-029)."""
+    run = await run_of(World(tmp_path))
+    host = host_of(run)
+    gate = Gate(host, TASKS[1])
+    (task,) = errands(TASKS[1], seconds=5.0, most_seconds=30.0)
+    work = asyncio.ensure_future(run.spawn([task]))
+    while not gate.waiting:
+        await asyncio.sleep(0.01)
+    await host.advance(5.5)
+    await turns()
+    (result,) = await work
+    assert result.stop_reason is StopReason.BUDGET_TIME
+    assert not result.is_stub
+    assert result.report.summary == "nothing was found"
+    assert "time limit" in result.problem
+    assert run.state.agents[0].status is AgentStatus.DONE
+
+
+async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tmp_path: Path) -> None:
+    """A stub in its place, others go on; a late answer is noted, its findings are discarded, its cost counts (S3-030)."""
+    world = World(tmp_path)
+    run = await run_of(world)
+    host = host_of(run)
+    answer, usual = asyncio.Event(), host.run_agent
+
+    async def deaf(request: AgentRequest, workflow_id: str) -> TaskResult:
+        result = await usual(request, workflow_id)
+        if request.task.id == "agent-1":
+            with contextlib.suppress(asyncio.CancelledError):
+                await answer.wait()
+            await answer.wait()
+        return result
+
+    host.run_agent = deaf  # type: ignore[method-assign]
+    tasks = errands(*TASKS[:2], most_seconds=30.0)
+    work = asyncio.ensure_future(run.spawn(tasks))
+    while len(host.agents_ended) < 2:
+        await asyncio.sleep(0.01)
+    await turns()
+    await host.advance(30 + GRACE_SECONDS + 0.1)
+    results = await work
+    assert [result.is_stub for result in results] == [True, False]
+    assert results[0].stop_reason is StopReason.BUDGET_TIME
+    assert "not answered" in results[0].problem
+    assert run.state.agents[0].status is AgentStatus.FAILED
+    assert any("agent-1" in branch for branch in run.state.failed_branches)
+    assert {finding.sub_query_id for finding in run.state.findings} == {"agent-2"}
+    assert run.agents.under_way
+    before = run.state.usage.searches
+    answer.set()
+    await turns()
+    assert not run.agents.under_way
+    assert [event for event in run.state.events if event.type == "agent.late"]
+    assert {finding.sub_query_id for finding in run.state.findings} == {"agent-2"}
+    assert run.state.usage.searches == before + 1
+
+
+async def test_a_failed_agent_is_a_result_and_the_others_count(tmp_path: Path) -> None:
+    """What nobody foresaw in one agent costs its own branch, never the run (S3-022, S3-045)."""
+    run = await run_of(World(tmp_path))
+    host, usual = host_of(run), host_of(run).run_agent
+
+    async def failing(request: AgentRequest, workflow_id: str) -> TaskResult:
+        if request.task.id == "agent-2":
+            error = ChildWorkflowError(
+                "failed", namespace="", workflow_id=workflow_id, run_id="", workflow_type="research-agent",
+                initiated_event_id=1, started_event_id=2, retry_state=None,
+            )  # fmt: skip
+            error.__cause__ = ApplicationError("a page was too heavy")
+            raise error
+        return await usual(request, workflow_id)
+
+    host.run_agent = failing  # type: ignore[method-assign]
+    results = await run.spawn(errands(*TASKS))
+    assert [result.is_stub for result in results] == [False, True, False]
+    assert results[1].problem == "it failed: a page was too heavy"
+    assert [record.status for record in run.state.agents] == [AgentStatus.DONE, AgentStatus.FAILED, AgentStatus.DONE]
+    assert run.state.failed_branches == ["agent-2: it failed: a page was too heavy"]
+    assert run.state.findings
+
+
+@pytest.mark.parametrize("reason", [StopReason.USER_STOPPED, StopReason.BUDGET_TIME])
+async def test_a_stopped_run_takes_over_what_its_agents_have(tmp_path: Path, reason: StopReason) -> None:
+    """They are told to stop, give what they have, and make no further call; then the work is over (S3-033, S3-064)."""
+    run = await run_of(World(tmp_path))
+    host = host_of(run)
+    gate = Gate(host, TASKS[1])
+    work = asyncio.ensure_future(run.spawn(errands(*QUESTIONS[:4])))
+    await all_but_one(host, gate, 4)
+    calls = len(host.calls)
+    run.inbox.interrupt(reason)
+    with pytest.raises(Interrupted) as ended:
+        await work
+    assert ended.value.reason is reason
+    statuses = [record.status for record in run.state.agents]
+    assert statuses == [AgentStatus.DONE, AgentStatus.CUT_OFF, AgentStatus.DONE, AgentStatus.DONE]
+    cut = run.state.agents[1].result
+    assert cut is not None
+    assert cut.stop_reason is reason
+    assert {finding.sub_query_id for finding in run.state.findings} > {"agent-1"}
+    assert [name for name, _ in host.calls[calls:]] == []
+
+
+async def test_a_cancelled_run_keeps_what_its_agents_have(tmp_path: Path) -> None:
+    """The cancellation goes on after what is there was taken over."""
+    run = await run_of(World(tmp_path))
+    host = host_of(run)
+    gate = Gate(host, TASKS[1])
+    work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
+    await all_but_one(host, gate, 3)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert [record.status for record in run.state.agents] == [AgentStatus.DONE, AgentStatus.CUT_OFF, AgentStatus.DONE]
+    assert run.state.findings
+
+
+async def test_what_was_merged_is_not_done_again(tmp_path: Path) -> None:
+    """Rebuilt from JSON, only tasks that are not over are given again, with what they knew and might use before."""
+    run = await run_of(World(tmp_path))
+    host = host_of(run)
+    gate = Gate(host, TASKS[2])
+    work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
+    await all_but_one(host, gate, 3)
+    text = run.state.model_dump_json()
+    first = host.agents[2]
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    again = ResearchRun(ResearchState.model_validate_json(text), Inbox(), host)
+    host.agents.clear()
+    gate.opened.set()
+    results = await again.spawn(errands(*TASKS))
+    (asked,) = host.agents
+    assert asked.resolved.limits == first.resolved.limits
+    assert asked.packed_ledger == first.packed_ledger
+    assert [result.is_stub for result in results] == [False] * 3
+    assert [record.starts for record in again.state.agents] == [1, 1, 2]
+    assert again.state.agents[2].workflow_id.endswith("agent-3/again-2")
+
+
+async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:
+    """The journal tells paid answers once more: what an agent that was cut off had used is not added twice."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        run = await run_of(world)
+        await run.spawn(errands(TASKS[0]))
+        used, calls = run.state.usage, len(api.requests)
+        record = run.state.agents[0].model_copy(update={"status": AgentStatus.CUT_OFF})
+        run.state.agents = [record]
+        await run.spawn(errands(TASKS[0]))
+        assert len(api.requests) == calls
+        assert run.state.usage.model_calls == used.model_calls
+        assert run.state.usage.input_tokens == used.input_tokens
+        assert len({finding.id for finding in run.state.findings}) == len(run.state.findings)
+        await world.close()
+
+
+async def test_an_agent_goes_on_where_an_earlier_one_ended(tmp_path: Path) -> None:
+    """It begins with the findings, sources and notes of the one that it continues (S3-011, S3-048)."""
+    world = World(tmp_path)
+    run = await run_of(world)
+    (first,) = await run.spawn(errands(TASKS[0]))
+    read = len(world.corpus.reads)
+    task = AgentTask(id="agent-2", text=TASKS[1], strategy="errand", continues="agent-1")
+    (second,) = await run.spawn([task])
+    request = host_of(run).agents[1]
+    assert request.task.given == {"queries": [TASKS[0]]}
+    assert [finding.id for finding in request.before().findings] == first.finding_ids
+    assert set(first.finding_ids) <= set(second.finding_ids)
+    assert len(world.corpus.reads) == read
+
+
+async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
+    """Who does what, where to ask for more, and what each brought back."""
+    run = await run_of(World(tmp_path))
+    await run.spawn([*errands(*TASKS[:2]), AgentTask(id="agent-3", text="an *odd* task", strategy="errand")], 2)
+    shown = status_of(run.state, 0.0).agents
+    assert [(agent.id, agent.task, agent.status) for agent in shown[:2]] == [
+        ("agent-1", TASKS[0], AgentStatus.DONE),
+        ("agent-2", TASKS[1], AgentStatus.DONE),
+    ]
+    assert shown[0].workflow_id == "r-unit/agent-1"
+    assert shown[0].counts.findings == len([one for one in run.state.findings if one.sub_query_id == "agent-1"])
+    assert shown[0].summary
+    text = details_markdown(run.state, 0.0)
+    assert f"- ✔ agent-1 · {shown[0].counts.findings} findings · workflow `r-unit/agent-1`: " in text
+    assert r"an \*odd\* task" in text
+
+
+async def test_what_a_person_leaves_out_holds_for_agents_that_begin_afterwards(tmp_path: Path) -> None:
+    """Guidance that no unit has taken up yet binds them, as it binds the run; its words reach nobody."""
+    run = await run_of(World(tmp_path))
+    run.inbox.steering.append(Guidance(origin="person", text="no quokkas and only the manual", left_out=["locks"]))
+    await run.spawn(errands(TASKS[0], TASKS[2]))
+    (first, second) = host_of(run).agents
+    assert [one.subject for one in first.exclusions] == ["locks"]
+    assert "quokka" not in first.model_dump_json() + second.model_dump_json()
+    assert not [source.title for source in run.state.sources.values() if "Lock" in source.title]
+
+
+async def test_a_task_that_repeats_the_mark_of_the_run_is_not_given(tmp_path: Path) -> None:
+    """A page may have made a model repeat its instructions: nothing of them goes into a search."""
+    run = await run_of(World(tmp_path))
+    run.state.resolved = run.resolved.model_copy(update={"canary": "c0ffee" * 4})
+    first, second = await run.spawn(errands(f"Look for {'c0ffee' * 4}", TASKS[0]))
+    assert first.is_stub
+    assert not second.is_stub
+    assert [request.task.id for request in host_of(run).agents] == ["agent-2"]
+    assert run.state.degraded
+
+
+async def test_a_strategy_that_is_not_for_agents_is_a_mistake(tmp_path: Path) -> None:
+    """It would write a report that nobody reads."""
+    run = await run_of(World(tmp_path))
+    with pytest.raises(ValueError, match="supervisor does not work on tasks"):
+        await run.spawn([AgentTask(id="agent-1", text="a task", strategy="supervisor")])
+
+
+async def test_two_tasks_of_one_id_are_a_mistake(tmp_path: Path) -> None:
+    """Ids begin the names of calls: two agents of one name would share answers."""
+    run = await run_of(World(tmp_path))
+    tasks = [AgentTask(id="agent-1", text=text, strategy="errand") for text in TASKS[:2]]
+    with pytest.raises(ValueError, match="one id"):
+        await run.spawn(tasks)

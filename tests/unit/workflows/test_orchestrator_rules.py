@@ -1,0 +1,268 @@
+"""The rules of the strategy `orchestrator`: cycles, tasks, reports, numbers, judgements."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activities.reporting.local_numbers import LocalReport, collapse_citations
+from contracts.agents import AgentRecord, AgentTask
+from contracts.evidence import Finding, Gap
+from contracts.orchestrator_roles import OutlinedStep
+from contracts.plan import Plan
+from contracts.presets import preset
+from contracts.request import Depth
+from contracts.vocabulary import AgentStatus, Confidence, GapStatus, NodeKind, NodeStatus
+from tests.fakes import states
+from workflows.strategies.orchestrator.agent_reports import IntermediateReport, Line, collapse, report_of, tokens_of
+from workflows.strategies.orchestrator.cycle_rules import LOOK_FURTHER, deciding_cycles, offered_tools, reminder_of
+from workflows.strategies.orchestrator.report_evaluation import missing_words, remarks_on
+from workflows.strategies.orchestrator.task_checks import problem_of, repeated_by
+from workflows.strategies.orchestrator.task_nodes import (
+    as_resumed,
+    served_steps,
+    step_node,
+    steps_of,
+    task_node,
+    unserved,
+    with_closed_gaps,
+    with_queries_as_steps,
+    with_steps_after,
+    with_wish,
+)
+
+
+def finding(statement: str, *sources: str, **changes: object) -> Finding:
+    """A finding with one passage."""
+    return states.finding(statement, id=f"f-{statement}", source_ids=list(sources), evidence_ids=["ev-1"], **changes)
+
+
+def steps(*texts: str) -> list[OutlinedStep]:
+    return [OutlinedStep(step=text) for text in texts]
+
+
+# --- cycles ----------------------------------------------------------------------------------------------------------
+def test_the_presets_keep_the_numbers_of_the_document() -> None:
+    """Eight cycles, six steps, 12 and 30 minutes for an agent, one deadline of 30 minutes, 5 of them for the report
+    (S3-005, S3-017, S3-029 to S3-032, C3-1).
+    """
+    for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED):
+        limits = preset("orchestrator", depth)
+        assert limits.max_iterations == 8
+        assert limits.max_steps <= 6
+        assert (limits.agent_seconds, limits.agent_wait_seconds) == (720, 1_800)
+        assert (limits.deadline_seconds, limits.reserve_seconds) == (1_800, 300)
+    assert preset("orchestrator", Depth.MEDIUM).max_steps == 6
+
+
+def test_the_last_cycle_decides_nothing() -> None:
+    """Of eight cycles seven decide, of four three; one cycle is there in any case (C3-4)."""
+    limits = preset("orchestrator", Depth.MEDIUM)
+    assert deciding_cycles(limits) == 7
+    assert deciding_cycles(limits.model_copy(update={"max_iterations": 4})) == 3
+    assert deciding_cycles(limits.model_copy(update={"max_iterations": 1})) == 1
+
+
+def test_who_does_not_reason_thinks_between_agents() -> None:
+    """After a round of agents a thought or the report; never two thoughts; who reasons has no such tool (S3-016)."""
+    common = {"has_results": True, "thought": False, "must_think": True}
+    assert offered_tools(reasons=False, **common) == ["think_tool", "generate_report"]
+    assert offered_tools(reasons=True, **common) == ["research_agent", "generate_report"]
+    after = {"has_results": True, "thought": True, "must_think": False}
+    assert offered_tools(reasons=False, **after) == ["research_agent", "generate_report"]
+    first = {"has_results": False, "thought": False, "must_think": False}
+    assert offered_tools(reasons=False, **first) == ["research_agent", "think_tool"]
+
+
+def test_the_reminder_is_of_the_second_cycle() -> None:
+    """Index 1, once (S3-040)."""
+    said = [reminder_of(cycle, silent=0, reminded=False) for cycle in range(3)]
+    assert said == ["", LOOK_FURTHER, ""]
+    assert reminder_of(1, silent=0, reminded=True) == ""
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "task",
+    [
+        "How does PostgreSQL prevent transaction ID wraparound?",
+        "Compare the battery life of the Pixel 9 and the iPhone 16, with figures and their sources.",
+        "What is the plan of the European Union for hydrogen until 2030?",
+        "Which questions did the 2021 census of England ask for the first time?",
+        "日本の2024年の出生率はいくつですか",
+        "Is it possible to run Temporal without a database? Which stores does it support?",
+    ],
+)
+def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
+    """It is given to an agent as it is (S3-037)."""
+    assert problem_of(task) == ""
+
+
+@pytest.mark.parametrize(
+    ("task", "named"),
+    [
+        ("Find out what the user wants to know about batteries", "the user"),
+        ("Research step 3 of the plan in detail", "step 3"),
+        ("What does it cost and where is it sold?", "it"),
+        ("Verify the findings of agent-2 about batteries", "agent-2"),
+        ("Answer the original question with more figures", "the original question"),
+        ("Compare the previous report with newer sources", "previous report"),
+        ("vacuum", "too short"),
+        ("", "too short"),
+        ("word " * 2_000, "longer than"),
+    ],
+)
+def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
+    """The answer quotes what points to nothing (S3-037)."""
+    assert named in problem_of(task)
+
+
+def test_a_task_is_given_once() -> None:
+    """The same words again are the same task; other words are another one (S3-048)."""
+    earlier = [("agent-1", "How often must tables be vacuumed?"), ("agent-2", "What do locks protect against?")]
+    assert repeated_by("how often must tables be vacuumed", earlier) == "agent-1"
+    assert repeated_by("How long does vacuuming a table take?", earlier) == ""
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+def test_a_report_is_statements_with_numbers_of_its_own() -> None:
+    """No title, no section, no conclusion; documents are numbered from 1 (S3-006, S3-023, S3-039)."""
+    report = report_of([finding("A is so.", "src-a"), finding("B too.", "src-b", "src-a")])
+    assert report.text() == "A is so. [1]\nB too. [2][1]"
+    assert report.documents == {1: "src-a", 2: "src-b"}
+    assert report.left_out == 0
+
+
+def test_what_has_no_room_in_a_report_is_counted() -> None:
+    """At most 10,000 tokens; the surest findings stay, in their order, and every loss is known (S3-051)."""
+    long = [finding(f"{number} " + "word " * 100, f"src-{number}") for number in range(100)]
+    unsure = finding("0 unsure " + "word " * 100, "src-u", confidence=Confidence.SPECULATION)
+    report = report_of([unsure, *long])
+    assert tokens_of(report.text()) <= 10_000
+    assert 0 < report.left_out == 101 - len(report.lines)
+    assert "unsure" not in report.text()
+    assert [line.statement for line in report.lines] == [one.statement for one in long[: len(report.lines)]]
+    assert set(report.documents.values()) == {f"src-{number}" for number in range(len(report.lines))}
+
+
+def test_the_documents_example_of_collapsing_holds() -> None:
+    """{1:A, 2:B} and {1:C, 2:D} become {1:A, 2:B, 3:C, 4:D}, and the second report's [1] becomes [3] (S3-028)."""
+    first = IntermediateReport([Line("X", (1,)), Line("Z", (2,))], {1: "A", 2: "B"})
+    second = IntermediateReport([Line("Y", (1,)), Line("W", (2, 1))], {1: "C", 2: "D"})
+    (kept, shifted), documents = collapse([first, second])
+    assert documents == {1: "A", 2: "B", 3: "C", 4: "D"}
+    assert kept.text() == first.text()
+    assert shifted.text() == "Y [3]\nW [4][3]"
+
+
+@given(
+    st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
+)
+def test_numbers_collapse_as_those_of_texts_do(given_sources: list[list[list[str]]]) -> None:
+    """The same as renumbering the texts; what was told keeps its number, and no document has two (S3-024 to S3-026)."""
+    reports = [
+        report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)])
+        for of_agent in given_sources
+    ]
+    collapsed, documents = collapse(reports)
+    by_text = collapse_citations([LocalReport(report.text(), report.documents) for report in reports])
+    assert documents == by_text.documents
+    assert [report.text() for report in collapsed] == by_text.texts
+    assert len(set(documents.values())) == len(documents)
+    later, more = collapse(reports[:1], documents)
+    assert more == documents
+    assert later[0].text() == collapsed[0].text()
+
+
+# --- judgements ------------------------------------------------------------------------------------------------------
+def test_what_is_lacking_in_a_report_is_said() -> None:
+    """Shallow, of one source, uncited, weak, silent on a part of the task, cut for length (S3-053)."""
+    task = "How often must tables of Postgres be vacuumed, and what does autovacuum cost?"
+    weak = states.finding("Tables are vacuumed.", id="f-1", source_ids=["src-a"], confidence=Confidence.LOW)
+    said = remarks_on(task, [weak], left_out=2)
+    assert said[0] == "shallow: 1 finding"
+    assert "one source alone says all of it" in said
+    assert "uncited: 1 statement" in said
+    assert "weakly supported: 1 of 1 findings" in said
+    assert any(remark.startswith("no finding mentions: ") and "Postgres" in remark for remark in said)
+    assert "2 findings had no room in this report; the final report has them" in said
+    assert remarks_on(task, []) == ["nothing was found"]
+
+
+def test_a_thorough_report_gets_no_remark() -> None:
+    """Enough findings of several sources that mention what the task is about."""
+    task = "How often must tables of Postgres be vacuumed?"
+    found = [finding(f"Postgres tables are vacuumed {how}.", f"src-{how}") for how in ("daily", "weekly", "rarely")]
+    assert remarks_on(task, found) == []
+    assert missing_words(task, [one.statement for one in found]) == []
+
+
+# --- steps and tasks -------------------------------------------------------------------------------------------------
+def planned(*texts: str) -> Plan:
+    return Plan(version=1, nodes=[step_node(step) for step in steps(*texts)])
+
+
+def test_a_task_serves_the_steps_it_names_or_the_one_it_speaks_of() -> None:
+    """Numbers that are no step are ignored; without any, words decide, and too few decide nothing."""
+    plan = planned("How vacuum works in Postgres", "Which settings vacuum has in Postgres", "Costs of autovacuum")
+    every = steps_of(plan)
+    assert served_steps(plan, [2, 9, 2], "anything") == [every[1]]
+    assert served_steps(plan, [], "Which settings does vacuum have in Postgres?") == [every[1]]
+    assert served_steps(plan, [], "Zebras") == []
+
+
+def with_tasks(plan: Plan, *statuses: NodeStatus) -> Plan:
+    """The plan with agents for its first step."""
+    tasks = [
+        task_node(f"agent-{number}", f"task {number}", steps_of(plan)[:1], 1).model_copy(update={"status": status})
+        for number, status in enumerate(statuses, start=1)
+    ]
+    return plan.with_nodes(*tasks)
+
+
+def test_a_step_is_done_when_one_of_its_agents_is() -> None:
+    """Where all of them failed it waits for another one (S3-022, S3-045)."""
+    plan = planned("one", "two")
+    assert [node.text for node in unserved(plan)] == ["one", "two"]
+    done = with_steps_after(with_tasks(plan, NodeStatus.FAILED, NodeStatus.COMPLETED), {})
+    assert [node.text for node in unserved(done)] == ["two"]
+    failed = with_steps_after(with_tasks(plan, NodeStatus.FAILED), {})
+    assert [node.text for node in unserved(failed)] == ["one", "two"]
+    both = with_steps_after(with_tasks(plan, NodeStatus.COMPLETED), {"agent-1": [steps_of(plan)[1].id]})
+    assert unserved(both) == []
+
+
+def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_left_out() -> None:
+    """Agents that ended stay ended; a step that was judged not to be needed stays out."""
+    plan = with_tasks(planned("one", "two"), NodeStatus.PENDING, NodeStatus.PENDING)
+    state = states.state(plan=plan)
+    state.agents = [
+        AgentRecord(task=AgentTask(id="agent-1", text="task 1", strategy="agent"), status=AgentStatus.DONE),
+        AgentRecord(task=AgentTask(id="agent-2", text="task 2", strategy="agent"), status=AgentStatus.CUT_OFF),
+    ]
+    again = as_resumed(state, [steps_of(plan)[1].id])
+    by_id = {node.id: node.status for node in again.nodes}
+    assert (by_id["agent-1"], by_id["agent-2"]) == (NodeStatus.COMPLETED, NodeStatus.EXECUTING)
+    assert [step.status for step in steps_of(again)] == [NodeStatus.COMPLETED, NodeStatus.SKIPPED]
+
+
+def test_searches_that_a_person_wrote_become_steps() -> None:
+    """Agents search, so a plan of searches is a plan of steps; a wish is a step more."""
+    plan = Plan(version=2, nodes=[states.sub_query("Costs of vacuum", status=NodeStatus.PENDING)])
+    steps_only = with_queries_as_steps(plan)
+    assert [node.kind for node in steps_only.nodes] == [NodeKind.STEP]
+    assert [node.text for node in unserved(steps_only)] == ["Costs of vacuum"]
+    wished = with_wish(
+        steps_only, Gap(id="gap-1", description="Asked while running: locks", suggested_queries=["locks"])
+    )
+    assert [node.text for node in unserved(wished)] == ["Costs of vacuum", "locks"]
+    assert wished.version == 3
+
+
+def test_a_later_agent_closes_what_an_earlier_one_left_open() -> None:
+    """If it was sent for the same, found something, and does not say the same again."""
+    gaps = [Gap(id=f"gap-{number}", description=f"open {number}", origin="sub_query:agent-1") for number in (1, 2)] + [
+        Gap(id="gap-3", description="other", origin="sub_query:agent-9")
+    ]
+    closed = with_closed_gaps(gaps, ["agent-1"], ["f-1"], ["gap-2"])
+    assert [gap.status for gap in closed] == [GapStatus.ADDRESSED, GapStatus.OPEN, GapStatus.OPEN]
+    assert with_closed_gaps(gaps, ["agent-1"], [], []) == gaps

@@ -1,0 +1,491 @@
+"""The strategy `orchestrator`, driven by the real driver over real activities, without a server."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.agents import AT_ONCE
+from contracts.presets import preset
+from contracts.request import Depth
+from contracts.state import ResearchState
+from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
+from tests.fakes import model_request, orchestrator_work, states, tool_work
+from tests.fakes.conversation import blocks_of, text_of
+from tests.fakes.corpus import MANUAL
+from tests.fakes.host import InProcessHost
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
+from tests.fakes.world import World, model_world
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
+from workflows.agent_driver import AgentDriver
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.orchestrator.orchestrator_position import CycleUnit, OrchestratorPosition, read_position
+from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
+from workflows.strategies.orchestrator.task_nodes import steps_of, tasks_of
+
+Body = Mapping[str, Any]
+Work = Callable[[Body], list[dict[str, Any]]]
+TASKS = (
+    "How often must tables of the engine be vacuumed to prevent wraparound?",
+    "Which setting of the engine controls the maximum age of a table before a vacuum?",
+    "When does the autovacuum daemon of the engine start although it is disabled?",
+    "What do explicit locks of the engine protect against?",
+    "What does the engine do when vacuuming is neglected for too long?",
+)
+
+
+async def conduct(world: World, inbox: Inbox | None = None, **fields: Any) -> tuple[ResearchState, InProcessHost]:
+    """A whole run: its state and its host."""
+    state = await begin(world, strategy="orchestrator", **fields)
+    host = world.host()
+    await Driver(ResearchRun(state, inbox or Inbox(), host), OrchestratorStrategy()).conduct()
+    return state, host
+
+
+async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, InProcessHost, MessagesApi, World]:
+    """The same with a model; the fake endpoint refuses what the real one would."""
+    async with MessagesApi() as api:
+        world = model_world(folder, api.base_url)
+        state, host = await conduct(world, **fields)
+        await world.close()
+    assert {call.status for call in api.calls} <= {200}
+    return state, host, api, world
+
+
+def works(monkeypatch: pytest.MonkeyPatch, role: str, work: Work) -> None:
+    """Have the model do this in a role."""
+    monkeypatch.setitem(tool_work.TOOL_WORK, role, work)
+
+
+def sends(*tasks: str) -> Work:
+    """An orchestrator that sends these agents at once, then asks for the report as often as it takes."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        if not called(body):
+            return blocks(body, *(("research_agent", {"task": task}) for task in tasks))
+        return blocks(body, ("generate_report", {}))
+
+    return work
+
+
+def requests_of(api: MessagesApi, role: str) -> list[dict[str, Any]]:
+    """What the endpoint was asked in a role, in order."""
+    return [request.body for request in api.requests if request.role == role]
+
+
+def first_of_each(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that begin a conversation."""
+    return [body for body in bodies if len(body["messages"]) == 1]
+
+
+# --- whole runs ------------------------------------------------------------------------------------------------------
+async def test_it_answers_without_a_model(tmp_path: Path) -> None:
+    """A plan, an agent for each step, and a report from what all of them found (S3-001, S3-005, S3-008)."""
+    world = World(tmp_path)
+    state, host = await conduct(world)
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.citations
+    assert {"outliner", "orchestrator", "agent"} <= set(state.engine_by_role)
+    steps = steps_of(state.plan)
+    assert 1 <= len(steps) <= 6
+    assert {step.status for step in steps} == {NodeStatus.COMPLETED}
+    assert len(tasks_of(state.plan)) == len(steps) == len(host.agents)
+    assert "strategy orchestrator" in await report_of(world, state)
+
+
+async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path) -> None:
+    """The orchestrator has control tools alone, its agents research tools; a thought in between (S3-012, S3-035)."""
+    state, host, api, _ = await with_model(tmp_path)
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
+    assert state.citations
+    assert state.degraded == []
+    assert len(host.agents) == 3
+    tools = {
+        role: {name for body in requests_of(api, role) for name in offered(body)} for role in ("orchestrator", "agent")
+    }
+    assert tools["orchestrator"] == {"research_agent", "generate_report", "think_tool"}
+    assert tools["agent"] == {"search", "open_page", "generate_report", "think_tool"}
+    asked = [*requests_of(api, "orchestrator"), *requests_of(api, "agent")]
+    assert {body["tool_choice"]["type"] for body in asked} == {"any"}
+    thoughts = [item for item in state.decisions if item.action == "think"]
+    assert [item.agent for item in thoughts] == ["orchestrator"]
+
+
+async def test_the_plan_reaches_orchestrator_and_writer_and_no_agent(tmp_path: Path) -> None:
+    """Every turn of the orchestrator holds the plan, the writer is shown it, agents are not (S3-007, S3-009, S3-056)."""
+    state, _, api, _ = await with_model(tmp_path)
+    step = steps_of(state.plan)[1].text
+    assert all(step in opening_of(body) for body in requests_of(api, "orchestrator"))
+    writing = requests_of(api, "synthesizer")
+    assert len(writing) == 1
+    assert step in json.dumps(writing[0], ensure_ascii=False)
+
+
+async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word planted in the question and one in the plan are in no request of any agent, first or later (S3-009)."""
+    sensible = orchestrator_work.outline
+    works(monkeypatch, "orchestrator", sends(*TASKS[:3]))
+    monkeypatch.setattr(
+        model_request.orchestrator_work,
+        "outline",
+        lambda prompt: {
+            **sensible(prompt),
+            "approach": "By plinquorum.",
+            "steps": [{"step": "The plinquorum of vacuuming tables"}],
+        },
+    )
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        fields = {
+            "system_prompt": "The reader wants vexillaria.",
+            "context": [{"question": "What is ombrolith?", "answer": "A stone."}],
+        }
+        state = await begin(world, strategy="orchestrator", **fields)
+        asked = state.resolved.model_copy(update={"query": f"{QUESTION} And what of zanzaquil?"})
+        state.resolved = asked
+        host = world.host()
+        await Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct()
+        await world.close()
+    orchestrated = json.dumps(requests_of(api, "orchestrator"))
+    assert "zanzaquil" in orchestrated
+    assert "plinquorum" in orchestrated
+    of_agents = [*requests_of(api, "agent"), *requests_of(api, "analyzer")]
+    assert len(first_of_each(requests_of(api, "agent"))) == 3
+    for word in ("zanzaquil", "plinquorum", "vexillaria", "ombrolith"):
+        assert word not in json.dumps(of_agents)
+    told = [opening_of(body) for body in first_of_each(requests_of(api, "agent"))]
+    assert all(any(task in text for text in told) for task in TASKS[:3])
+
+
+async def test_no_page_is_shown_to_who_has_tools(tmp_path: Path) -> None:
+    """Orchestrator and agents see titles and statements: no snippet, no address, no page (S3-008)."""
+    _, _, api, _ = await with_model(tmp_path)
+    bodies = [*requests_of(api, "orchestrator"), *requests_of(api, "agent")]
+    said = " ".join(text_of(block) for body in bodies for message in body["messages"] for block in blocks_of(message))
+    assert "corpus:" not in said
+    assert "Explicit Locking" in said
+    for page in MANUAL.values():
+        assert max((" ".join(part.split()) for part in page.split("\n\n")), key=len) not in " ".join(said.split())
+
+
+# --- dispatch --------------------------------------------------------------------------------------------------------
+async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
+    works(monkeypatch, "orchestrator", sends(*TASKS))
+    state, host, api, _ = await with_model(tmp_path)
+    assert len(host.agents) == 5
+    assert host.agents_at_once == AT_ONCE == 3
+    dispatch = next(item for item in state.decisions if item.action == "dispatch")
+    assert dispatch.outputs["queued"] == 2
+    branching = next(event for event in state.events if event.type == "agents.branching")
+    assert branching.data["branches"] == 5
+    begun = [event for event in state.events if event.type == "agent.started"]
+    assert branching.seq < begun[0].seq
+    assert [event.data["branch"] for event in begun] == [0, 1, 2, 3, 4]
+    assert [record.status for record in state.agents] == [AgentStatus.DONE] * 5
+    # All of them are back before the orchestrator speaks again.
+    second = requests_of(api, "orchestrator")[1]
+    assert len(answered(second)) == 5
+
+
+async def test_a_request_may_want_fewer_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`max_parallel` bounds agents, too; it never allows more than three (S3-018)."""
+    works(monkeypatch, "orchestrator", sends(*TASKS[:3]))
+    _, host, _, _ = await with_model(tmp_path / "one", limits={"max_parallel": 1})
+    assert host.agents_at_once == 1
+    works(monkeypatch, "orchestrator", sends(*TASKS))
+    _, host, _, _ = await with_model(tmp_path / "many", limits={"max_parallel": 20})
+    assert host.agents_at_once == 3
+
+
+async def test_a_task_that_does_not_stand_by_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call is answered with what is wrong; the orchestrator words it anew, and the run goes on (S3-037, S3-055)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        if not called(body):
+            wrong = {"task": "Find out about step 2 of the plan"}
+            return blocks(body, ("research_agent", wrong), ("research_agent", {}), ("search", {"query": "vacuum"}))
+        if len(called(body)) == 3:
+            return blocks(body, ("research_agent", {"task": TASKS[0]}))
+        return blocks(body, ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    state, host, api, _ = await with_model(tmp_path)
+    first = answered(requests_of(api, "orchestrator")[1])
+    assert "“step 2 of the plan” means nothing to an agent" in first[0]
+    assert "do not fit research_agent" in first[1]
+    assert "search is no tool" in first[2]
+    assert [agent.task.text for agent in host.agents] == [TASKS[0]]
+    assert state.result is not None
+    assert state.citations
+
+
+async def test_the_same_task_is_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second agent for the same thing is refused, and the first one named (S3-048)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = [name for name, _ in called(body)]
+        if made.count("research_agent") < 2 and "research_agent" in offered(body):
+            return blocks(body, ("research_agent", {"task": TASKS[0]}))
+        return blocks(
+            body,
+            *([("think_tool", {"reasoning": "once more"})] if "think_tool" not in made else [("generate_report", {})]),
+        )
+
+    works(monkeypatch, "orchestrator", work)
+    _, host, api, _ = await with_model(tmp_path)
+    assert len(host.agents) == 1
+    assert any("agent-1 had this task already" in text for text in answered(requests_of(api, "orchestrator")[-1]))
+
+
+async def test_an_agent_is_continued_with_what_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on in its own conversation, searches nothing again, and reports what is new (S3-011, S3-048)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = [name for name, _ in called(body)]
+        if not made:
+            return blocks(body, ("research_agent", {"task": TASKS[0]}))
+        if made == ["research_agent"]:
+            return blocks(body, ("think_tool", {"reasoning": "what of locks?"}))
+        if made.count("research_agent") == 1:
+            return blocks(body, ("research_agent", {"task": TASKS[3], "continue_agent": "agent-1"}))
+        return blocks(body, ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    state, host, api, world = await with_model(tmp_path)
+    assert [agent.task.continues for agent in host.agents] == ["", "agent-1"]
+    begun = [body for body in requests_of(api, "agent") if TASKS[3] in json.dumps(body["messages"][-1])]
+    assert begun
+    assert TASKS[0] in opening_of(begun[0])
+    assert any(block["type"] == "tool_use" for message in begun[0]["messages"] for block in blocks_of(message))
+    first, second = (record.result for record in state.agents)
+    assert first is not None
+    assert second is not None
+    assert set(first.finding_ids) <= set(second.finding_ids)
+    assert len(world.corpus.searches) == len(set(world.corpus.searches))
+    assert len(world.corpus.reads) == len(set(world.corpus.reads))
+
+
+async def test_an_unknown_agent_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer names those that can."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = called(body)
+        if not made:
+            return blocks(body, ("research_agent", {"task": TASKS[0]}))
+        if len(made) == 1:
+            return blocks(body, ("think_tool", {"reasoning": "on"}))
+        if len(made) == 2:
+            return blocks(body, ("research_agent", {"task": TASKS[3], "continue_agent": "agent-7"}))
+        return blocks(body, ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    _, host, api, _ = await with_model(tmp_path)
+    assert len(host.agents) == 1
+    assert any("agents that have reported: agent-1" in text for text in answered(requests_of(api, "orchestrator")[-1]))
+
+
+# --- turns that lead nowhere -----------------------------------------------------------------------------------------
+async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven deciding turns, whatever is done with them; a thought never follows a thought (S3-017, S3-047, S3-060)."""
+    works(monkeypatch, "orchestrator", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
+    state, host, api, _ = await with_model(tmp_path)
+    assert len(requests_of(api, "orchestrator")) == 7
+    assert host.agents == []
+    assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
+    assert state.result is not None
+    assert state.result.outcome in (Outcome.FAILED, Outcome.EMPTY)
+
+
+async def test_an_agent_that_only_thinks_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its turns are bounded by what it may search and read; it brings nothing, and the run goes on (S3-045, S3-047)."""
+    works(monkeypatch, "orchestrator", sends(TASKS[0]))
+    works(monkeypatch, "agent", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
+    state, _, api, _ = await with_model(tmp_path)
+    assert len(requests_of(api, "agent")) <= 3 + 5 + 4
+    assert state.result is not None
+    assert state.result.outcome is Outcome.FAILED or state.result.outcome is Outcome.EMPTY
+    assert state.agents[0].status is AgentStatus.DONE
+
+
+async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside another call only the thought counts; every call is answered (S3-015, S3-060)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        if not called(body):
+            return blocks(body, ("research_agent", {"task": TASKS[0]}), ("think_tool", {"reasoning": "first"}))
+        if len(called(body)) == 2:
+            return blocks(body, ("research_agent", {"task": TASKS[0]}))
+        return blocks(body, ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    _, host, api, _ = await with_model(tmp_path)
+    told = answered(requests_of(api, "orchestrator")[1])
+    assert "a thought stands alone" in told[0]
+    assert "Acknowledged, please continue." in told[1]
+    assert len(host.agents) == 1
+
+
+async def test_no_call_at_all_in_the_first_cycle_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to report from: the run fails and says why; one reminder was given (S3-046)."""
+    works(monkeypatch, "orchestrator", lambda _: [{"type": "text", "text": "I would rather talk."}])
+    state, host, api, _ = await with_model(tmp_path)
+    assert len(requests_of(api, "orchestrator")) == 2
+    assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[1])
+    assert host.agents == []
+    assert state.result is not None
+    assert state.result.outcome is Outcome.FAILED
+    assert "the orchestrator called no tool in cycle 1" in state.failed_branches
+
+
+async def test_no_call_in_a_later_cycle_gives_a_partial_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found by then is written down (S3-033, S3-046)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        if not called(body):
+            return blocks(body, ("research_agent", {"task": TASKS[0]}))
+        return [{"type": "text", "text": "That is all."}]
+
+    works(monkeypatch, "orchestrator", work)
+    state, _, api, _ = await with_model(tmp_path)
+    assert len(requests_of(api, "orchestrator")) == 3
+    assert state.result is not None
+    assert state.result.outcome is Outcome.PARTIAL
+    assert state.citations
+    assert "the orchestrator called no tool in cycle 2" in state.failed_branches
+
+
+# --- reminders and judgements ----------------------------------------------------------------------------------------
+async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reminder to look further comes in the cycle of index 1, and never again (S3-040)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = [name for name, _ in called(body)]
+        if "think_tool" in offered(body) and made and made[-1] == "research_agent":
+            return blocks(body, ("think_tool", {"reasoning": "on"}))
+        left = [task for task in TASKS[:3] if not any(given.get("task") == task for _, given in called(body))]
+        return blocks(body, ("research_agent", {"task": left[0]}) if left else ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    _, _, api, _ = await with_model(tmp_path)
+    turns = requests_of(api, "orchestrator")
+    newest = ["hold every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
+    assert newest[:2] == [False, True]
+    assert not any(newest[2:])
+
+
+async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path) -> None:
+    """It is told to open pages after it searched, and not otherwise (S3-041)."""
+    _, _, api, _ = await with_model(tmp_path)
+    for body in requests_of(api, "agent"):
+        reminded = "Titles prove nothing" in json.dumps(body["messages"][-1])
+        turn = len(body["messages"]) // 2
+        assert reminded == (turn in (1, 2)) or "open_page" not in offered(body)
+        if turn == 0:
+            assert not reminded
+
+
+async def test_steps_without_an_agent_are_asked_about_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who wants the report too early hears which steps are left; asked again, they are left out (S3-053)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        if not called(body):
+            return blocks(body, ("research_agent", {"task": TASKS[0], "steps": [1]}))
+        return blocks(body, ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    state, _, api, _ = await with_model(tmp_path)
+    assert "No agent was sent for these steps of the plan: 2, 3" in answered(requests_of(api, "orchestrator")[-1])[-1]
+    statuses = [step.status for step in steps_of(state.plan)]
+    assert statuses == [NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED]
+    assert any(item.action == "leave_out_steps" for item in state.decisions)
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+
+
+async def test_reports_of_agents_are_judged_by_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is thin or missing stands below the report that the orchestrator reads, and in the log (S3-053)."""
+    works(monkeypatch, "orchestrator", sends(f"{TASKS[0]} And how does zebrafish genetics compare?"))
+    state, _, api, _ = await with_model(tmp_path)
+    told = answered(requests_of(api, "orchestrator")[1])[0]
+    assert "Remark: no finding mentions:" in told
+    assert "zebrafish" in told
+    assert any(item.action == "evaluate_report" for item in state.decisions)
+
+
+async def test_numbers_mean_the_same_document_in_every_report(tmp_path: Path) -> None:
+    """One numbering over all agents, told to the orchestrator, and never changed (S3-022, S3-024 to S3-026)."""
+    state, _, api, _ = await with_model(tmp_path)
+    numbers = read_position(state).numbers
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert len(set(numbers.values())) == len(numbers)
+    for text in answered(requests_of(api, "orchestrator")[1]):
+        for number, source in numbers.items():
+            if f"[{number}] " in text.partition("Documents:")[2]:
+                assert f"[{number}] {state.sources[source].title}" in text
+    assert {source for finding in state.findings for source in finding.source_ids} == set(numbers.values())
+
+
+async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of the cycles that the limit names writes, whatever the orchestrator would decide (S3-017, C3-4)."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = len(called(body))
+        if "research_agent" in offered(body):
+            return blocks(body, ("research_agent", {"task": f"{TASKS[made % 5]} In release number {made}?"}))
+        return blocks(body, ("think_tool", {"reasoning": "on"}))
+
+    works(monkeypatch, "orchestrator", work)
+    state, host, api, _ = await with_model(tmp_path, limits={"max_iterations": 4})
+    assert len(requests_of(api, "orchestrator")) == 3
+    assert len(host.agents) == 2
+    assert state.result is not None
+    assert state.result.stop_reason is StopReason.MAX_ITERATIONS
+    assert state.citations
+
+
+# --- what people see -------------------------------------------------------------------------------------------------
+async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
+    """One turn for all that one agent does, a branch of its own, and sub-turns that count (S3-042, S3-044, S3-062)."""
+    world = World(tmp_path)
+    _, host = await conduct(world)
+    for branch, request in enumerate(host.agents[:3]):
+        driver = AgentDriver(request, world.host())
+        await driver.conduct()
+        told = [event.data for event in driver.state.events]
+        assert {(data["scope"], data["turn"], data["branch"]) for data in told} == {(f"agent-{branch + 1}", 1, branch)}
+        assert [data["sub_turn"] for data in told if "tool" in data] == sorted(
+            data["sub_turn"] for data in told if "tool" in data
+        )
+        assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
+
+
+async def test_the_report_says_which_agents_there_were(tmp_path: Path) -> None:
+    """Each with its task and what it brought, in every form of the report (S3-061)."""
+    world = World(tmp_path)
+    state, _ = await conduct(world)
+    report = await report_of(world, state)
+    assert "**Agents:** 4 agents worked on a task each" in report
+    for record in state.agents:
+        assert f"{record.task.id}: {record.task.text} – " in report
+    assert state.result is not None
+    assert state.result.files is not None
+    assert "agent-1: " in await world.content.get_text(state.result.files.html)
+
+
+def test_progress_names_the_plan_each_cycle_and_the_report() -> None:
+    """What status, live view and web UI draw."""
+    state = states.state()
+    state.resolved = states.resolved(strategy="orchestrator", limits=preset("orchestrator", Depth.MEDIUM))
+    state.position = OrchestratorPosition(strategy="orchestrator", next_unit=CycleUnit.CYCLE, cycle=1)
+    shown = OrchestratorStrategy().progress(state)
+    assert [unit.name for unit in shown.units] == ["planning", "cycle-1", "cycle-2", "synthesis"]
+    assert [unit.mark.value for unit in shown.units] == ["done", "done", "running", "waiting"]
+    assert shown.summary == "cycle 2 of at most 7"
