@@ -106,6 +106,10 @@ async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
     assert {finding.sub_query_id for finding in state.findings} <= {record.task.id for record in state.agents}
     assert [node.status for node in state.plan.nodes] == [NodeStatus.COMPLETED] * 3
     assert {record.sub_query_id for record in state.query_ledger} == {"agent-1", "agent-2", "agent-3"}
+    # An agent has no session: what it has is its run's to save.
+    saves = [operation for name, operation in host.calls if name == "save_session"]
+    assert saves
+    assert not [operation for operation in saves if operation.startswith("agent-")]
 
 
 async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
