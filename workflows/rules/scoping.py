@@ -111,7 +111,7 @@ def agent_request(
     resolved, task = state.resolved, record.task
     if resolved is None:
         raise ValueError("a run needs a resolved request")
-    limits = scoped_limits(task, record.share, preset(task.strategy, resolved.depth), seconds_left)
+    limits = scoped_limits(task, record.share or AgentShare(), preset(task.strategy, resolved.depth), seconds_left)
     earlier = next((one for one in state.agents if one.task.id == task.continues), None)
     before = harvest_of(state, earlier.result) if earlier and earlier.result else Harvest()
     if earlier and earlier.result:

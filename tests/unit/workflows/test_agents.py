@@ -427,6 +427,18 @@ async def test_what_was_merged_is_not_done_again(tmp_path: Path) -> None:
     assert again.state.agents[2].workflow_id.endswith("agent-3/again-2")
 
 
+async def test_another_task_under_a_used_name_is_a_new_one(tmp_path: Path) -> None:
+    """A resumed run may decide otherwise: nobody is handed what was found for another task."""
+    run = await run_of(World(tmp_path))
+    await run.spawn(errands(TASKS[0]))
+    (result,) = await run.spawn(errands(TASKS[1]))
+    assert result.task == TASKS[1]
+    assert [request.resolved.query for request in host_of(run).agents] == TASKS[:2]
+    assert [record.workflow_id for record in run.state.agents] == ["r-unit/agent-1/again-2"]
+    await run.spawn(errands(TASKS[1]))
+    assert len(host_of(run).agents) == 2
+
+
 async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:
     """The journal tells paid answers once more: what an agent that was cut off had used is not added twice."""
     async with MessagesApi() as api:
