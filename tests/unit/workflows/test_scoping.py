@@ -21,7 +21,7 @@ from contracts.request import Approve
 from contracts.resolved import EffectiveGates
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, NodeStatus, Quality, SourceStatus, StopReason
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
 from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
 from tests.toy.errand import ERRAND_LIMITS
 from workflows.rules.agent_merging import merge_agent, task_result
@@ -34,6 +34,7 @@ from workflows.rules.scoping import (
     shares_of,
 )
 from workflows.rules.sub_queries import sources_left
+from workflows.run.resumption import resume_state
 
 TASK = AgentTask(id="agent-1", text="What is frozen?", strategy="errand")
 WHOLE = AgentShare(sources=50)
@@ -207,3 +208,13 @@ def test_pages_of_the_ledger_cost_an_agent_none_of_its_share() -> None:
     held = state(sources={one.id: one for one in (known, own)}, ledger=Ledger(pages=[known]))
     limits = ERRAND_LIMITS.model_copy(update={"max_sources": 5, "max_new_sources": 5})
     assert sources_left(held, limits) == 4
+
+
+def test_a_resumed_run_may_give_a_failed_task_again() -> None:
+    """What agents brought back is kept; nothing came from the one that failed, so its task is open again."""
+    made = [
+        AgentRecord(task=TASK.model_copy(update={"id": f"agent-{place}"}), status=status)
+        for place, status in enumerate((AgentStatus.DONE, AgentStatus.FAILED))
+    ]
+    resumed = resume_state(state(agents=made), resolved(), "", lambda held, *, redo_analysis: None)
+    assert [record.is_over for record in resumed.agents] == [True, False]
