@@ -33,7 +33,6 @@ from workflows.strategies.reflective.steps import is_analysis, steps_of
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
-ASKED_FOR = WISH.rstrip("?")
 
 
 async def asked_of(folder: Path, api: MessagesApi, **fields: Any) -> tuple[ResearchState, list[ModelRequest], World]:
@@ -183,17 +182,17 @@ async def test_what_a_person_asks_for_becomes_the_next_step(tmp_path: Path, afte
     steps = steps_of(state.plan)
     assert len(steps) <= 3
     assert any(WISH in one.text for one in state.guidance)
-    wished = [step for step in steps if step.text == ASKED_FOR]
+    wished = [step for step in steps if step.text == WISH]
     assert state.result is not None
     if after < 3 or done >= 3:
         # Before a plan the planner hears it; without a step left it is said that nobody looked for it.
         assert wished == [] or after < 3
-        assert after < 3 or any(ASKED_FOR in line for line in state.result.limitations)
+        assert after < 3 or any(WISH in line for line in state.result.limitations)
         return
     assert steps.index(wished[0]) == done
     assert wished[0].status is NodeStatus.COMPLETED
     assert [gap.status for gap in state.gaps if gap.origin == "steer"] == [GapStatus.ADDRESSED]
-    assert ASKED_FOR in world.corpus.searches
+    assert WISH in world.corpus.searches
 
 
 async def test_no_reflection_leaves_out_what_a_person_asked_for(
@@ -211,7 +210,7 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
         inbox.steering += [read_guidance(PERSON, text, state) for text in (WISH, "What does a base backup copy?")]
         await driver.conduct()
         await world.close()
-    assert [(step.text == ASKED_FOR, step.status) for step in steps_of(state.plan)] == [
+    assert [(step.text == WISH, step.status) for step in steps_of(state.plan)] == [
         (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
     ]  # fmt: skip
 
