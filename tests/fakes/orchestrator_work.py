@@ -79,7 +79,7 @@ def orchestrate(body: Mapping[str, Any]) -> Blocks:
 
 
 def work(body: Mapping[str, Any]) -> Blocks:
-    """Search in the task's words, open the first two pages, search once more for details, report."""
+    """Search in the task's words, open the first six pages, search once more for details, report."""
     task = question_of(opening_of(body))
     made = [name for name, _ in called(body)]
     if not made:
@@ -88,7 +88,7 @@ def work(body: Mapping[str, Any]) -> Blocks:
     if "open_page" not in made and pages and "open_page" in offered(body):
         further = ("search", {"query": f"{' '.join(key_words(task)[-6:])} in detail"})
         more = [further] if "search" in offered(body) else []
-        return blocks(body, *(("open_page", {"index": page}) for page in pages[:2]), *more)
+        return blocks(body, *(("open_page", {"index": page}) for page in pages[:6]), *more)
     return blocks(body, ("generate_report", {"open_questions": []}))
 
 

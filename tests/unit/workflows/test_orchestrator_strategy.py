@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contracts.agents import AT_ONCE
+from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.state import ResearchState
@@ -20,6 +22,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
+from workers.settings.models import ModelsSettings
 from workflows.agent_driver import AgentDriver
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
@@ -489,3 +492,59 @@ def test_progress_names_the_plan_each_cycle_and_the_report() -> None:
     assert [unit.name for unit in shown.units] == ["planning", "cycle-1", "cycle-2", "synthesis"]
     assert [unit.mark.value for unit in shown.units] == ["done", "done", "running", "waiting"]
     assert shown.summary == "cycle 2 of at most 7"
+
+
+# --- models and requests ---------------------------------------------------------------------------------------------
+async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_with(tmp_path: Path) -> None:
+    """Four cycles, of which three decide; what a request names itself stays (S3-016, S3-017)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        world.configuration = replace(world.configuration, reasons=lambda _: True)
+        state, _ = await conduct(world)
+        named = await begin(world, strategy="orchestrator", limits={"max_iterations": 6})
+        other = await begin(world, strategy="supervisor")
+        await world.close()
+    assert state.resolved is not None
+    assert state.resolved.limits.max_iterations == 4
+    assert {name for body in requests_of(api, "orchestrator") for name in offered(body)} == {
+        "research_agent",
+        "generate_report",
+    }
+    assert "think_tool" not in {name for body in requests_of(api, "agent") for name in offered(body)}
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED
+    assert named.resolved is not None
+    assert named.resolved.limits.max_iterations == 6
+    assert other.resolved is not None
+    assert other.resolved.limits.max_iterations == 3
+
+
+def test_models_are_known_to_reason_by_name_or_by_their_operator() -> None:
+    """Nothing is taken for reasoning that does not say so."""
+    settings = ModelsSettings.model_validate(
+        {
+            "default": "plain",
+            "base_url": "http://127.0.0.1:9",
+            "endpoints": {"own": {"base_url": "http://127.0.0.1:9/v", "reasons": True}},
+        }
+    )
+    assert [settings.reasons(name) for name in ("plain", "own:plain", "some-thinking", "deepseek-reasoner")] == [
+        False, True, True, True,
+    ]  # fmt: skip
+
+
+def test_limits_of_agents_are_known_to_those_who_have_agents() -> None:
+    """Elsewhere they are refused by name; an agent cannot be waited for less long than it may work."""
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(json.dumps({"query": "How?", "limits": {"agent_seconds": 5, "agent_wait_seconds": 9}}))
+    assert refused.value.lines == [
+        "limits.agent_seconds: the strategy supervisor has no agents",
+        "limits.agent_wait_seconds: the strategy supervisor has no agents",
+    ]
+    limits = {"agent_seconds": 9, "agent_wait_seconds": 5}
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(json.dumps({"query": "How?", "strategy": "orchestrator", "limits": limits}))
+    assert refused.value.lines == ["limits.agent_seconds: more than limits.agent_wait_seconds"]
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(json.dumps({"query": "How?", "strategy": "agent"}))
+    assert refused.value.lines == ["strategy: unknown; expected supervisor or reflective or orchestrator"]

@@ -114,13 +114,19 @@ def _request(run: ResearchRun, position: OrchestratorPosition, silent: int) -> O
 
 
 def _news(state: ResearchState, position: OrchestratorPosition) -> list[str]:
-    """Steps that came into the plan since it was told."""
+    """What has changed since its last turn: that the research goes on, steps that came into the plan."""
+    told = []
+    if position.goes_on:
+        position.goes_on = False
+        numbers = ", ".join(str(number) for number in _numbers(state, unserved(state.plan))) or "none"
+        told.append(f"The research goes on instead. Steps of the plan that no agent has finished: {numbers}.")
     fresh = [step for step in steps_of(state.plan) if step.gap_id and step.id not in position.told_steps]
     position.told_steps += [step.id for step in fresh]
-    return [
+    told += [
         f"The plan has a step more, as the person who asked wants it: {number}. {step.text}"
         for number, step in zip(_numbers(state, fresh), fresh, strict=True)
     ]
+    return told
 
 
 def _sort(run: ResearchRun, position: OrchestratorPosition) -> None:

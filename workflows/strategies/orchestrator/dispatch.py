@@ -8,14 +8,20 @@ from contracts.orchestrator_roles import AGENT_TOOL, RESEARCH_AGENT, AgentArgume
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall
-from contracts.vocabulary import AgentStatus, EngineKind, GapStatus
+from contracts.vocabulary import AgentStatus, EngineKind, GapStatus, NodeStatus
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.agent_position import NAME as AGENT_STRATEGY
 from workflows.strategies.orchestrator.agent_reports import collapse, report_of
 from workflows.strategies.orchestrator.orchestrator_position import Dispatched, position_of
 from workflows.strategies.orchestrator.report_evaluation import remarks_on
 from workflows.strategies.orchestrator.task_checks import problem_of, repeated_by
-from workflows.strategies.orchestrator.task_nodes import served_steps, task_node, with_closed_gaps, with_steps_after
+from workflows.strategies.orchestrator.task_nodes import (
+    served_steps,
+    task_node,
+    tasks_of,
+    with_closed_gaps,
+    with_steps_after,
+)
 
 DECIDER: Final = "orchestrator"
 NOTES_SHOWN: Final = 3
@@ -71,9 +77,8 @@ def _refusal(run: ResearchRun, asked: AgentArguments) -> str:
 
 
 def _counted(state: ResearchState) -> set[str]:
-    """Agents whose task is not to be given to another one: those that did not fail, and those of this turn."""
-    over = {record.task.id for record in state.agents if record.status is not AgentStatus.FAILED}
-    return over | {each.agent for each in position_of(state).dispatched}
+    """Agents whose task is not to be given to another one: those that did not fail."""
+    return {task.id for task in tasks_of(state.plan) if task.status is not NodeStatus.FAILED}
 
 
 async def send_agents(run: ResearchRun) -> list[TaskResult]:

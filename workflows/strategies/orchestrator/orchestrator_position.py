@@ -64,6 +64,8 @@ class OrchestratorPosition(Position):
     """What the numbers in agents' reports stand for, over all agents: the id of a source."""
     told_steps: list[str] = []
     """Steps that came into the plan later, and that it was told of."""
+    goes_on: bool = False
+    """Whether a resumed run has yet to tell it that the research goes on."""
     skipped: list[str] = []
     """Steps that the orchestrator left out: a resumed run leaves them out, too."""
     rewritten: bool = False

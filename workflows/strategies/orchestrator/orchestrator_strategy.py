@@ -23,6 +23,7 @@ from workflows.strategies.orchestrator.orchestrator_progress import (
 from workflows.strategies.orchestrator.task_nodes import (
     MOST_STEPS,
     as_resumed,
+    spent_limit,
     step_node,
     steps_of,
     unserved,
@@ -87,6 +88,7 @@ class OrchestratorStrategy:
         left = unserved(state.plan) or state.open_pauses or position.ended == USED_UP
         if position.next_unit is not CycleUnit.PLANNING and cycles_left and left:
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
+            position.goes_on = position.transcript is not None and not position.is_under_way
         position.finished, position.rewritten = False, False
 
     def plan_anew(self, state: ResearchState) -> None:
@@ -164,6 +166,8 @@ class OrchestratorStrategy:
             # Agents that were cut short say nothing about what is to be found.
             reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
             return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)
+        if (spent := spent_limit(state)) is not None:
+            return spent
         if position.ended == USED_UP:
             return StopReason.MAX_ITERATIONS
         return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS

@@ -3,17 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from contracts.agents import AgentRecord
 from contracts.evidence import Gap
 from contracts.identity import short_hash
 from contracts.orchestrator_roles import OutlinedStep
 from contracts.plan import Plan, PlanNode
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus
+from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
 from workflows.rules.query_matching import normalized_query
 from workflows.rules.sub_queries import ENOUGH
 
 MOST_STEPS: Final = 6
 """Of a plan, as the document of this strategy has it."""
+SPENT: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
+"""Limits of the run that end an agent before it is done; its own time is none of them."""
 STATUS_OF: Final = {
     AgentStatus.QUEUED: NodeStatus.PENDING,
     AgentStatus.RUNNING: NodeStatus.EXECUTING,
@@ -127,17 +130,31 @@ def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
 
 
 def as_resumed(state: ResearchState, skipped: Sequence[str]) -> Plan:
-    """The plan of a run that goes on: agents that ended stay as they are, steps whose agents failed wait for others."""
+    """The plan of a run that goes on: agents that ended stay as they are.
+
+    Steps whose agents failed, or were cut short by a limit that may be higher now, wait for others.
+    """
     plan = without_steps(state.plan, [step for step in steps_of(state.plan) if step.id in set(skipped)])
     by_agent = {record.task.plan_node: record for record in state.agents}
     plan = plan.with_nodes(
         *(
-            task.model_copy(update={"status": STATUS_OF[by_agent[task.id].status]})
+            task.model_copy(update={"status": NodeStatus.FAILED if _is_spent(record) else STATUS_OF[record.status]})
             for task in tasks_of(plan)
-            if task.id in by_agent
+            if (record := by_agent.get(task.id))
         )
     )
     return with_steps_after(plan, {})
+
+
+def _is_spent(record: AgentRecord) -> bool:
+    return record.result is not None and record.is_over and record.result.stop_reason in SPENT
+
+
+def spent_limit(state: ResearchState) -> StopReason | None:
+    """The limit that cut an agent short whose task nobody else has done; None where none did."""
+    open_tasks = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
+    records = [record for record in state.agents if record.task.plan_node in open_tasks and _is_spent(record)]
+    return next((record.result.stop_reason for record in records if record.result), None)
 
 
 def with_closed_gaps(
