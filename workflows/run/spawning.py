@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
+from contracts.display_text import plural
 from contracts.strategies import declaration
 from contracts.usage import Usage
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
@@ -230,7 +231,9 @@ class Agents:
         del self._calls[agent]
         result = self._settle(record, call, number)
         if not result.is_stub:
-            self._tell("agent.late", agent, f"came too late and was left out: {len(result.finding_ids)} findings")
+            self._tell(
+                "agent.late", agent, f"came too late and was left out: {plural(len(result.finding_ids), 'finding')}"
+            )
 
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put what an agent found into the state of the run."""
@@ -248,7 +251,7 @@ class Agents:
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
         told = result.problem or result.report.summary
         run.decide(DECIDER, "merge", told, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
-        self._tell("agent.finished", agent, result.problem or f"{len(result.finding_ids)} findings")
+        self._tell("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
         """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
