@@ -153,6 +153,10 @@ recordings: setup
 	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_forms
+	@$(BIN)/python -m tests.unit.workflows.test_recorded_messages
+	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_audit
+	@$(BIN)/python -m tests.unit.activities.test_recorded_answers
+	@$(BIN)/python -m tests.unit.activities.test_recorded_attempts
 	@$(BIN)/python -m tests.unit.activities.test_recorded_decisions
 
 SEED ?= 1

@@ -37,6 +37,8 @@ TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/replay")
 RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
 FOUND: Final = ("killed", "loop", "timeout")
+SOUND: Final = set[str]()
+"""Tests that found a fault, and pass without one."""
 QUICK_SHARE: Final = 0.25
 """Of the time limit: tests that take longer without the change are slow, and say nothing about one that took longer."""
 HEAVY: Final = ("temporalio.worker", "temporalio.testing", "anthropic", "contracts.activities",
@@ -168,6 +170,10 @@ def judge(mutant: Mutant, tests: list[str], seconds: float, processor: int) -> t
     state, by = run_mutant(mutant, tests, seconds, processor)
     if state == "timeout" and run_mutant(unchanged(mutant), tests, seconds * QUICK_SHARE, processor)[0] != "survived":
         return "unsettled", ""
+    if by and by not in SOUND:
+        if run_mutant(unchanged(mutant), [by], seconds, processor)[0] != "survived":
+            raise RuntimeError(f"{by} fails without any change: mend it, or make the map anew")
+        SOUND.add(by)
     return state, by
 
 

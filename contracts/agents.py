@@ -168,11 +168,11 @@ class AgentRecord(Contract):
     status: AgentStatus = AgentStatus.QUEUED
     workflow_id: str = ""
     starts: int = 0
-    share: AgentShare = AgentShare()
+    share: AgentShare | None = None
+    """What is reserved for it whenever it works; None before that is settled."""
     known_queries: int = 0
     """How long the run's list of queries was when the task was given; so much of it is the agent's ledger."""
     known_sources: int = 0
-    known_agents: int = 0
     started_at: str = ""
     ended_at: str = ""
     result: TaskResult | None = None

@@ -15,6 +15,12 @@ _INVISIBLE: Final = re.compile(f"[{INVISIBLE}]")
 _EITHER: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 gap`, `2 gaps`, `3 sub-queries`."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
+
+
 def visible(text: str) -> str:
     """The text as a terminal may have it: each control character shows as a sign, invisible ones are gone.
 

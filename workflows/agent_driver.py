@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.agents import AgentReport, AgentRequest, PrepareAgentRequest, TaskResult
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, StopReason
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.phases.analysis import analyze_hastily
 from workflows.phases.asking import AroundWaits
@@ -102,4 +102,5 @@ class AgentDriver:
 
     def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
         """What the agent brings back, made of what its state holds now."""
+        self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         return task_result(self.state, counts_of(self.state), reason, report, problem)

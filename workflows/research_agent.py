@@ -28,6 +28,7 @@ class ResearchAgentWorkflow(StateQueries):
     def __init__(self) -> None:
         self._host = TemporalHost()
         self._driver: AgentDriver | None = None
+        self._asked: AgentRequest | None = None
 
     @workflow.run
     async def run(self, request: RawValue) -> TaskResult:
@@ -63,9 +64,8 @@ class ResearchAgentWorkflow(StateQueries):
         workflow.set_current_details(details_markdown(self._shown_state(), now, awaiting=self._host.awaiting()))
 
     async def _start_history_anew(self) -> None:
-        if workflow.info().is_continue_as_new_suggested():
-            again = self._asked.model_copy(update={"packed_state": self._shown_state().pack()})
-            workflow.continue_as_new(again)
+        if self._asked is not None and workflow.info().is_continue_as_new_suggested():
+            workflow.continue_as_new(self._asked.model_copy(update={"packed_state": self._shown_state().pack()}))
 
 
 def _parse(request: RawValue) -> AgentRequest:

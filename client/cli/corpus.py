@@ -11,7 +11,8 @@ from client.cli import output
 from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import CommandError, ExitCode, quote
 from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_for, name_of_folder
-from client.view.rendering import plural, printable
+from client.view.rendering import printable
+from contracts.display_text import plural
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown
 from providers.interfaces import IndexProgress

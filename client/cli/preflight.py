@@ -16,8 +16,9 @@ from client.cli.options import RunOptions
 from client.cli.request_options import AskedRun
 from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
-from client.view.rendering import duration, plural, printable
+from client.view.rendering import duration, printable
 from contracts.agents import AT_ONCE
+from contracts.display_text import plural
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch

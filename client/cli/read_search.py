@@ -10,7 +10,8 @@ from client.cli.command_errors import CommandError, ExitCode, quote
 from client.cli.corpus import index, registered_folders
 from client.cli.folders import find_corpus
 from client.cli.options import SearchCommandOptions, command_settings
-from client.view.rendering import plural, printable
+from client.view.rendering import printable
+from contracts.display_text import plural
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType

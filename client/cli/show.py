@@ -20,8 +20,9 @@ from client.run_results import reasons_of, refusal_of
 from client.view.decision_wording import opinion_words, providers_line
 from client.view.live_view import elapsed_at, waits_at
 from client.view.plain_lines import local_clock
-from client.view.rendering import agent_words, duration, local_time, money, plural, printable, waits_words
+from client.view.rendering import agent_words, duration, local_time, money, printable, waits_words
 from contracts.decisions import AgentDecision
+from contracts.display_text import plural
 from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.sources import Source

@@ -12,6 +12,7 @@ from rich.text import Text
 from client.run_results import lacks_something
 from client.view.live_view import LiveView, PhaseLine, TaskLine, elapsed_at, seconds_left, task_progress, waits_at
 from client.view.one_line import OneLine
+from contracts.display_text import plural
 from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
 from contracts.progress import Mark
 from contracts.usage import Usage
@@ -95,12 +96,6 @@ def _cost(usage: Usage) -> str:
         return f"cost {usage.cost_usd:.2f} USD"
     known = usage.known_cost_usd
     return f"cost {known:.2f} USD and what has no known price" if known else "cost unknown"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 gap`, `2 gaps`, `3 sub-queries`."""
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else many}"
 
 
 def render_live(view: LiveView, frame: Frame) -> RenderableType:

@@ -72,9 +72,8 @@ PARTICLES: Final = frozenset(("up", "off", "out", "down"))
 """What makes another verb of a verb: who backs up makes a backup."""
 INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
 """What stands behind a verb in a question of French."""
-SIGNS: Final = re.compile(
-    r"(?<!\S)[`'\"“‘]?([$&|<>@#*!^~%=+:\\{}\[\]?-]*[$&|<>@#*^~=%\\]+[$&|<>@#*!^~%=+:{}\[\]-]+)[`'\"”’]?(?=[\s?.,;]|$)"
-)
+SIGNS: Final = re.compile(r"(?<!\S)([$&|<>@#*!^~%=+]{2,8}+)(?=[\s?.,;]|$)")
+"""What is asked about and has no letter."""
 LONGEST_HEAD: Final = 3
 """Words before the opening of a question: `In SQLite, how many …`."""
 

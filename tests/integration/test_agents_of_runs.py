@@ -13,7 +13,7 @@ from client.handle import ResearchClient
 from contracts import names
 from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
-from contracts.vocabulary import AgentStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 from providers.shared.paid_calls import SharedCallStore
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.messages_api import MessagesApi
@@ -74,6 +74,7 @@ async def test_agents_are_child_workflows_and_the_report_is_made_of_what_they_fo
     assert [agent.workflow_id for agent in shown.agents] == [f"{handle.id}/agent-{n}" for n in (1, 2, 3)]
     assert [one.query for one in told] == TASKS
     assert [one.strategy for one in told] == ["errand"] * 3
+    assert [one.status for one in told] == [RunStatus.COMPLETED] * 3
     assert [await one.static_summary() for one in described] == [f"agent-{n}: {TASKS[n - 1]}" for n in (1, 2, 3)]
     assert sessions == [handle.id]
 

@@ -5,6 +5,7 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateIssue
+from contracts.display_text import plural
 from contracts.evidence import Evidence, Finding
 from contracts.identity import gap_id
 from contracts.notebooks import with_what_follows
@@ -134,7 +135,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> N
         if fresh:
             run.note(
                 "finding.added",
-                f"{len(fresh)} findings: {query.text}",
+                f"{plural(len(fresh), 'finding')}: {query.text}",
                 count=len(fresh),
                 sub_query_id=query.id,
                 statement=fresh[0].statement[:200],

@@ -117,7 +117,7 @@ def agent_request(
     reads = max(1, run.max_parallel_reads // AT_ONCE)
     side_by_side = {"max_parallel": run.max_parallel, "max_parallel_reads": reads}
     own = preset(task.strategy, resolved.depth).model_copy(update=side_by_side)
-    limits = scoped_limits(task, record.share, own, seconds_left)
+    limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
     earlier = next((one for one in state.agents if one.task.id == task.continues), None)
     before = harvest_of(state, earlier.result) if earlier and earlier.result else Harvest()
     if earlier and earlier.result:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
 from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
+from contracts.display_text import plural
 from contracts.exclusions import find_about
 from contracts.permission import Permission, permission_of
 from contracts.plan import Plan, PlanNode
@@ -224,7 +225,7 @@ class RunContext:
         """Put a new version of the plan in the place of the one that there is."""
         self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
         count = len(self.state.plan.sub_queries)
-        self.note("plan.drafted", f"{count} sub-queries", count=count, version=self.state.plan.version)
+        self.note("plan.drafted", plural(count, "sub-query"), count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
         """Whether the last pause wants a phase done again."""

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import AWAITING, NodeStatus, RunStatus
+from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
 from workflows.rules.leaving_out import skip_left_out
 
 
@@ -40,6 +40,11 @@ def resume_state(
     state.limitations, state.last_failure = [], ""
     state.result = None
     state.fallbacks, state.lost_providers = {}, {}
+    # A task that failed is given again where the strategy still wants it.
+    state.agents = [
+        record.model_copy(update={"status": AgentStatus.CUT_OFF}) if record.status is AgentStatus.FAILED else record
+        for record in state.agents
+    ]
     again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     state.plan = state.plan.with_nodes(

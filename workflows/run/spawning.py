@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
+from contracts.display_text import plural
 from contracts.strategies import declaration
 from contracts.usage import Usage
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
@@ -15,7 +16,7 @@ from workflows.rules.agent_merging import merge_agent
 from workflows.rules.scoping import agent_request, shares_of
 from workflows.rules.sub_queries import sources_left
 from workflows.run.accounting import account
-from workflows.run.budget import NOTHING, Reservation
+from workflows.run.budget import NOTHING, Reservation, total
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
@@ -59,18 +60,23 @@ class Agents:
         todo = [task.id for task in tasks if not self._of(task.id).is_over]
         if todo:
             await self._carry_out(todo, max(1, at_once))
-        return [self._of(task.id).result or _stub(task, StopReason.INTERNAL_ERROR, "") for task in tasks]
+        return [result for task in tasks if (result := self._of(task.id).result)]
 
     # --- records -----------------------------------------------------------------------------------------------------
     def _of(self, agent: str) -> AgentRecord:
         return next(record for record in self._run.state.agents if record.task.id == agent)
 
     def _record(self, task: AgentTask) -> None:
-        """Write a task down; one that was given before keeps its share, and what it knew then."""
+        """Write a task down; the same one, given before, keeps its share and what it knew then."""
         state = self._run.state
-        if not any(record.task.id == task.id for record in state.agents):
-            known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
+        known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
+        given = next((record for record in state.agents if record.task.id == task.id), None)
+        if given is None:
             state.agents = [*state.agents, AgentRecord(task=task, **known)]
+        elif given.task != task:
+            # A resumed run may have decided otherwise: another task under a name that was used.
+            again = {"status": AgentStatus.QUEUED, "share": None, "result": None}
+            self._change(task.id, task=task, **known, **again)
 
     def _change(self, agent: str, **update: object) -> AgentRecord:
         state = self._run.state
@@ -81,18 +87,20 @@ class Agents:
 
     def _share_out(self, todo: list[str]) -> None:
         """Reserve nothing yet, but fix what each agent may use: what is left is shared among those that have none."""
-        fresh = [agent for agent in todo if not self._of(agent).starts]
+        fresh = [agent for agent in todo if self._of(agent).share is None]
         if fresh:
-            for agent, share in zip(fresh, shares_of(self._left(), len(fresh)), strict=True):
+            taken = [share for agent in todo if (share := self._of(agent).share)]
+            for agent, share in zip(fresh, shares_of(self._left(taken), len(fresh)), strict=True):
                 self._change(agent, share=share)
 
-    def _left(self) -> AgentShare:
+    def _left(self, taken: Sequence[AgentShare]) -> AgentShare:
+        """What nobody has used, and nothing under way, the report or a share that was given before may use."""
         run, limits = self._run, self._run.resolved.limits
-        kept = self._caller.holdings.held.plus(self._caller.kept_for_report())
+        kept = self._caller.holdings.held.plus(self._caller.kept_for_report()).plus(total(map(_reservation, taken)))
         used = run.state.usage
         cost = None if limits.max_cost_usd is None else limits.max_cost_usd - used.known_cost_usd - kept.cost_usd
         return AgentShare(
-            sources=sources_left(run.state, limits),
+            sources=max(0, sources_left(run.state, limits) - sum(share.sources for share in taken)),
             model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
             tokens=_left_of(limits.max_tokens, used.tokens + kept.tokens),
             cost_usd=None if cost is None else max(0.0, cost),
@@ -109,8 +117,7 @@ class Agents:
         told = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         run.note("agents.branching", f"{len(todo)} agents, {queued} of them queued", **told)
         for branch, agent in enumerate(todo):
-            state = AgentStatus.QUEUED
-            self._change(agent, status=state, result=self._of(agent).result)
+            self._change(agent, status=AgentStatus.QUEUED)
             if branch >= at_once:
                 self._tell("agent.queued", agent, "queued", branch)
         turns = asyncio.Semaphore(at_once)
@@ -159,7 +166,7 @@ class Agents:
                 task.cancel()
                 waits = self._of(agent).status is AgentStatus.QUEUED
                 why = "its turn had not come" if waits else "it had not answered"
-                stub = _stub(self._of(agent).task, reason, f"{why} when the run was to end")
+                stub = _stub(self._of(agent), reason, f"{why} when the run was to end")
                 self._change(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
                 self._tell("agent.finished", agent, stub.problem)
 
@@ -168,15 +175,16 @@ class Agents:
         run = self._run
         async with turns:
             record = self._of(agent)
+            share = record.share or AgentShare()
             if run.gives_away(record.task.text):
                 run.degrade(STEERED_NOTE)
-                return _stub(record.task, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
-            refused = self._refusal(record.share)
+                return _stub(record, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
+            refused = self._refusal(share)
             if refused is not None:
-                return _stub(record.task, refused, f"nothing is left for it to use: {refused.value}")
+                return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
             left = run.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
-            number = self._caller.holdings.open(_reservation(record.share))
+            number = self._caller.holdings.open(_reservation(share))
             record = self._change(
                 agent,
                 status=AgentStatus.RUNNING,
@@ -195,9 +203,9 @@ class Agents:
             alarm.cancel()
             if not call.done():
                 call.cancel()
-                self._late.append(asyncio.ensure_future(self._hear_late(agent, call, number)))
+                self._late.append(asyncio.ensure_future(self._hear_late(record, call, number)))
                 why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
-                return _stub(record.task, StopReason.BUDGET_TIME, why)
+                return _stub(record, StopReason.BUDGET_TIME, why)
             del self._calls[agent]
             return self._settle(record, call, number)
 
@@ -207,8 +215,8 @@ class Agents:
             result = call.result()
         except (asyncio.CancelledError, TemporalError) as error:
             # Nobody knows what it paid for: that stays reserved.
-            self._caller.holdings.close(number, _reservation(record.share))
-            return _stub(record.task, StopReason.INTERNAL_ERROR, _why(error))
+            self._caller.holdings.close(number, _reservation(record.share or AgentShare()))
+            return _stub(record, StopReason.INTERNAL_ERROR, _why(error))
         before = record.result.usage_by_role if record.result else {}
         for role, usage in result.usage_by_role.items():
             # Answers of an earlier start are told once more by the journal: they were added then.
@@ -216,13 +224,16 @@ class Agents:
         self._caller.holdings.close(number, NOTHING)
         return result
 
-    async def _hear_late(self, agent: str, call: "asyncio.Task[TaskResult]", number: int) -> None:
+    async def _hear_late(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
         """What comes too late is not taken over, but what it cost counts."""
         await self._run.host.settle([call])
+        agent = record.task.id
         del self._calls[agent]
-        result = self._settle(self._of(agent), call, number)
+        result = self._settle(record, call, number)
         if not result.is_stub:
-            self._tell("agent.late", agent, f"came too late and was left out: {len(result.finding_ids)} findings")
+            self._tell(
+                "agent.late", agent, f"came too late and was left out: {plural(len(result.finding_ids), 'finding')}"
+            )
 
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put what an agent found into the state of the run."""
@@ -240,7 +251,7 @@ class Agents:
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
         told = result.problem or result.report.summary
         run.decide(DECIDER, "merge", told, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
-        self._tell("agent.finished", agent, result.problem or f"{len(result.finding_ids)} findings")
+        self._tell("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
         """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
@@ -267,8 +278,18 @@ class Agents:
         self._run.note(kind, f"{agent}: {text[:TASK_SHOWN]}", agent=agent, **place)
 
 
-def _stub(task: AgentTask, reason: StopReason, problem: str) -> TaskResult:
-    return TaskResult(agent_id=task.id, task=task.text, stop_reason=reason, problem=problem, is_stub=True)
+def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
+    """A result in the place of one; what an earlier start of the agent had used stays known."""
+    task, used = record.task, record.result
+    return TaskResult(
+        agent_id=task.id,
+        task=task.text,
+        stop_reason=reason,
+        problem=problem,
+        is_stub=True,
+        usage=used.usage if used else Usage(),
+        usage_by_role=used.usage_by_role if used else {},
+    )
 
 
 def _reservation(share: AgentShare) -> Reservation:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from contracts.agents import AgentRecord
-from contracts.display_text import as_markdown
+from contracts.display_text import as_markdown, plural
 from contracts.outcome import ResearchStatus
 from contracts.progress import Awaited
 from contracts.state import ResearchState
@@ -69,8 +69,9 @@ def details_markdown(
         f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s"
     )
     figures = (
-        f"{len(state.readable_sources())} sources · {len(state.findings)} findings · "
-        f"{len(state.unaddressed_gaps())} open gaps · {state.usage.model_calls} model calls · {_cost(state)}"
+        f"{plural(len(state.readable_sources()), 'source')} · {plural(len(state.findings), 'finding')} · "
+        f"{plural(len(state.unaddressed_gaps()), 'open gap')} · {plural(state.usage.model_calls, 'model call')} · "
+        f"{_cost(state)}"
     )
     lines = [f"**{asked}**", "", head, "", *_asked_of_person(state), figures, ""]
     lines += [line for wait in waits for line in (wait, "")]
@@ -88,7 +89,7 @@ def details_markdown(
 
 def _agent_line(record: AgentRecord) -> str:
     """An agent with its task and the workflow where it can be looked at."""
-    brought = f" · {len(record.result.finding_ids)} findings" if record.result else ""
+    brought = f" · {plural(len(record.result.finding_ids), 'finding')}" if record.result else ""
     where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
     return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
 

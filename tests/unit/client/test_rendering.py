@@ -11,7 +11,8 @@ from rich.text import Text
 
 from client.view.live_view import LiveView, fold, with_status
 from client.view.one_line import cut_at_word
-from client.view.rendering import Frame, duration, money, plural, printable, render_ending, render_live
+from client.view.rendering import Frame, duration, money, printable, render_ending, render_live
+from contracts.display_text import plural
 from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
 from contracts.presets import preset
 from contracts.progress import Awaited, Event, Mark, Progress, UnitProgress

@@ -106,6 +106,10 @@ async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
     assert {finding.sub_query_id for finding in state.findings} <= {record.task.id for record in state.agents}
     assert [node.status for node in state.plan.nodes] == [NodeStatus.COMPLETED] * 3
     assert {record.sub_query_id for record in state.query_ledger} == {"agent-1", "agent-2", "agent-3"}
+    # An agent has no session: what it has is its run's to save.
+    saves = [operation for name, operation in host.calls if name == "save_session"]
+    assert saves
+    assert not [operation for operation in saves if operation.startswith("agent-")]
 
 
 async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
@@ -421,6 +425,18 @@ async def test_what_was_merged_is_not_done_again(tmp_path: Path) -> None:
     assert [result.is_stub for result in results] == [False] * 3
     assert [record.starts for record in again.state.agents] == [1, 1, 2]
     assert again.state.agents[2].workflow_id.endswith("agent-3/again-2")
+
+
+async def test_another_task_under_a_used_name_is_a_new_one(tmp_path: Path) -> None:
+    """A resumed run may decide otherwise: nobody is handed what was found for another task."""
+    run = await run_of(World(tmp_path))
+    await run.spawn(errands(TASKS[0]))
+    (result,) = await run.spawn(errands(TASKS[1]))
+    assert result.task == TASKS[1]
+    assert [request.resolved.query for request in host_of(run).agents] == TASKS[:2]
+    assert [record.workflow_id for record in run.state.agents] == ["r-unit/agent-1/again-2"]
+    await run.spawn(errands(TASKS[1]))
+    assert len(host_of(run).agents) == 2
 
 
 async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import Turn
+from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
-from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason, Tier
 from providers.errors import Unavailable
 from tests.comparable import comparable
 from tests.fakes import reflective_work
@@ -31,7 +33,6 @@ from workflows.strategies.reflective.steps import is_analysis, steps_of
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
-ASKED_FOR = WISH.rstrip("?")
 
 
 async def asked_of(folder: Path, api: MessagesApi, **fields: Any) -> tuple[ResearchState, list[ModelRequest], World]:
@@ -181,17 +182,17 @@ async def test_what_a_person_asks_for_becomes_the_next_step(tmp_path: Path, afte
     steps = steps_of(state.plan)
     assert len(steps) <= 3
     assert any(WISH in one.text for one in state.guidance)
-    wished = [step for step in steps if step.text == ASKED_FOR]
+    wished = [step for step in steps if step.text == WISH]
     assert state.result is not None
     if after < 3 or done >= 3:
         # Before a plan the planner hears it; without a step left it is said that nobody looked for it.
         assert wished == [] or after < 3
-        assert after < 3 or any(ASKED_FOR in line for line in state.result.limitations)
+        assert after < 3 or any(WISH in line for line in state.result.limitations)
         return
     assert steps.index(wished[0]) == done
     assert wished[0].status is NodeStatus.COMPLETED
     assert [gap.status for gap in state.gaps if gap.origin == "steer"] == [GapStatus.ADDRESSED]
-    assert ASKED_FOR in world.corpus.searches
+    assert WISH in world.corpus.searches
 
 
 async def test_no_reflection_leaves_out_what_a_person_asked_for(
@@ -209,7 +210,7 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
         inbox.steering += [read_guidance(PERSON, text, state) for text in (WISH, "What does a base backup copy?")]
         await driver.conduct()
         await world.close()
-    assert [(step.text == ASKED_FOR, step.status) for step in steps_of(state.plan)] == [
+    assert [(step.text == WISH, step.status) for step in steps_of(state.plan)] == [
         (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
     ]  # fmt: skip
 
@@ -308,19 +309,61 @@ async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
     assert "CockroachDB" in await report_of(world, state)
 
 
-async def test_after_a_limit_every_step_has_its_reflection(tmp_path: Path) -> None:
-    """Resumed with more of it, the run reflects on what it had no call left for, too (X-4)."""
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_model_calls": 6}, StopReason.BUDGET_CALLS),
+        ({"max_tokens": 40_000}, StopReason.BUDGET_TOKENS),
+        ({"max_cost_usd": 0.6}, StopReason.BUDGET_COST),
+    ],
+)
+async def test_a_limit_ends_in_a_partial_report_and_more_of_it_in_a_whole_one(
+    tmp_path: Path, limits: dict[str, float], reason: StopReason
+) -> None:
+    """What was found is reported, the limit is named and held; resumed without it, every step has its reflection (X-4)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
-        state, _ = await conduct(world, depth="light", limits={"max_model_calls": 6})
+        prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
+        state = await begin(world, strategy="reflective", depth="light", limits=limits)
+        assert state.resolved is not None
+        state.resolved = state.resolved.model_copy(update={"model_prices": prices})
+        await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
         assert state.result is not None
-        assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
+        assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, reason)
+        assert len(api.calls) <= limits.get("max_model_calls", 100)
+        assert state.usage.tokens <= limits.get("max_tokens", 1e9)
+        assert state.usage.known_cost_usd <= limits.get("max_cost_usd", 1e9)
         later = await resume(world, state, depth="light")
         await world.close()
     assert later.result is not None
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
     reflected = [made.step for made in position_of(later).reflections]
     assert reflected == [step.text for step in steps_of(later.plan)]
+
+
+@pytest.mark.parametrize("activity", ["classify_question", "plan_steps", "read_source", "reflect_on_step"])
+async def test_cancelled_in_any_unit_it_goes_on_later(tmp_path: Path, activity: str) -> None:
+    """The state is kept, and a resumed run has the findings of an undisturbed one, each step reflected on."""
+    world = World(tmp_path)
+    state, host = await begin(world, strategy="reflective", depth="light"), world.host()
+    work = host.implementations[activity]
+
+    async def begin_and_hang(argument: Any) -> Any:
+        running.cancel()
+        return await work(argument)
+
+    host.implementations[activity] = begin_and_hang
+    driver = Driver(ResearchRun(state, Inbox(), host), ReflectiveStrategy())
+    running = asyncio.ensure_future(driver.conduct())
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert state.result is None
+    later = await resume(world, state, depth="light")
+    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"), depth="light")
+    assert later.result is not None
+    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
+    assert {finding.id for finding in later.findings} == {finding.id for finding in undisturbed.findings}
+    assert [made.step for made in position_of(later).reflections] == [step.text for step in steps_of(later.plan)]
 
 
 class NewHistory(Exception):
@@ -352,6 +395,14 @@ async def test_a_history_may_begin_anew_after_every_step(tmp_path: Path) -> None
     assert undisturbed.resolved is not None
     assert state.resolved.limits == undisturbed.resolved.limits
     assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
+
+
+async def test_sources_never_exceed_their_limit(tmp_path: Path) -> None:
+    """The limit holds over all steps together."""
+    world = World(tmp_path)
+    state, _ = await conduct(world, depth="light", limits={"max_sources": 1})
+    assert len(state.readable_sources()) == 1
+    assert state.citations
 
 
 async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,16 @@ import itertools
 
 import pytest
 
-from contracts.agents import AgentLimits, AgentRecord, AgentReport, AgentRequest, AgentShare, AgentTask, TaskResult
+from contracts.agents import (
+    AgentLimits,
+    AgentRecord,
+    AgentReport,
+    AgentRequest,
+    AgentShare,
+    AgentTask,
+    Ledger,
+    TaskResult,
+)
 from contracts.documents import DocumentRef
 from contracts.outcome import Counts
 from contracts.plan import Plan, PlanNode
@@ -12,7 +21,7 @@ from contracts.request import Approve
 from contracts.resolved import EffectiveGates
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, NodeStatus, Quality, SourceStatus, StopReason
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
 from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
 from tests.toy.errand import ERRAND_LIMITS
 from workflows.rules.agent_merging import merge_agent, task_result
@@ -24,6 +33,8 @@ from workflows.rules.scoping import (
     scoped_state,
     shares_of,
 )
+from workflows.rules.sub_queries import sources_left
+from workflows.run.resumption import resume_state
 
 TASK = AgentTask(id="agent-1", text="What is frozen?", strategy="errand")
 WHOLE = AgentShare(sources=50)
@@ -189,3 +200,21 @@ def test_a_state_of_an_agent_is_made_of_its_request_alone() -> None:
     assert made.notebook == [EMPTY_REF.hash]
     again = scoped_state(request.model_copy(update={"packed_state": made.pack()}), "", 450.0)
     assert again.model_dump() == made.model_dump()
+
+
+def test_pages_of_the_ledger_cost_an_agent_none_of_its_share() -> None:
+    """The run has read them already; what an agent may read beside them is its share (S3-059)."""
+    known, own = page("https://known.example"), page("https://own.example")
+    held = state(sources={one.id: one for one in (known, own)}, ledger=Ledger(pages=[known]))
+    limits = ERRAND_LIMITS.model_copy(update={"max_sources": 5, "max_new_sources": 5})
+    assert sources_left(held, limits) == 4
+
+
+def test_a_resumed_run_may_give_a_failed_task_again() -> None:
+    """What agents brought back is kept; nothing came from the one that failed, so its task is open again."""
+    made = [
+        AgentRecord(task=TASK.model_copy(update={"id": f"agent-{place}"}), status=status)
+        for place, status in enumerate((AgentStatus.DONE, AgentStatus.FAILED))
+    ]
+    resumed = resume_state(state(agents=made), resolved(), "", lambda held, *, redo_analysis: None)
+    assert [record.is_over for record in resumed.agents] == [True, False]

@@ -4,6 +4,7 @@ from typing import Final
 
 from contracts.agents import SUMMARY_CHARACTERS, AgentReport
 from contracts.decisions import Pause
+from contracts.display_text import plural
 from contracts.orchestrator_roles import AGENT
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.roles import GapDraft
@@ -102,4 +103,4 @@ def _state_gaps(state: ResearchState) -> None:
 
 def _summary(state: ResearchState) -> str:
     read, found = len(state.readable_sources()), len(state.findings)
-    return f"{read} page{'' if read == 1 else 's'} read, {found} finding{'' if found == 1 else 's'}"
+    return f"{plural(read, 'page')} read, {plural(found, 'finding')}"

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contracts.display_text import plural
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus
@@ -35,7 +36,7 @@ def _summary(state: ResearchState) -> str:
     if position.next_unit is not CycleUnit.CYCLE or state.resolved is None:
         return ""
     working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
-    agents = f", {_count(working, 'agent')} at work" if working else ""
+    agents = f", {plural(working, 'agent')} at work" if working else ""
     return f"cycle {position.cycle + 1} of at most {deciding_cycles(state.resolved.limits)}{agents}"
 
 
@@ -46,14 +47,14 @@ def cycle_summary(state: ResearchState, number: int) -> str:
         return ""
     found = sum(task.finding_count for task in tasks)
     failed = sum(task.status is NodeStatus.FAILED for task in tasks)
-    return f"{_count(len(tasks), 'agent')}, {_count(found, 'finding')}" + (f", {failed} failed" if failed else "")
+    return f"{plural(len(tasks), 'agent')}, {plural(found, 'finding')}" + (f", {failed} failed" if failed else "")
 
 
 def unit_summary(state: ResearchState, kind: CycleUnit) -> str:
     """What a unit has brought, in a few words."""
     if kind is CycleUnit.PLANNING:
-        return _count(len(steps_of(state.plan)), "step")
-    return _count(state.draft.word_count if state.draft else 0, "word")
+        return plural(len(steps_of(state.plan)), "step")
+    return plural(state.draft.word_count if state.draft else 0, "word")
 
 
 def _unit(state: ResearchState, kind: CycleUnit) -> UnitProgress:
@@ -63,7 +64,3 @@ def _unit(state: ResearchState, kind: CycleUnit) -> UnitProgress:
     running = own == here and not done and state.phase is not None
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
     return UnitProgress(name=kind, label=LABELS[kind], mark=mark, detail=unit_summary(state, kind) if done else "")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,6 +1,7 @@
 """The strategy `orchestrator`: plan → cycles of agents side by side → report, as S3 describes it."""
 
 from contracts.decisions import Pause
+from contracts.display_text import plural
 from contracts.orchestrator_roles import OUTLINER, OutlineInput
 from contracts.plan import Plan
 from contracts.progress import Progress
@@ -113,7 +114,7 @@ class OrchestratorStrategy:
         output = await run.ask(OUTLINER, "plan", request)
         steps = [step_node(step) for step in output.steps]
         state.plan = Plan(version=state.plan.version + 1, brief=output.approach, nodes=steps)
-        run.note("plan.drafted", f"{len(steps)} steps", count=len(steps), version=state.plan.version)
+        run.note("plan.drafted", plural(len(steps), "step"), count=len(steps), version=state.plan.version)
 
     async def _cycle(self, run: ResearchRun) -> None:
         run.state.plan = with_queries_as_steps(run.state.plan)

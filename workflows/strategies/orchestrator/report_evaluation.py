@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from contracts.display_text import plural
 from contracts.evidence import Finding
 from workflows.rules.query_matching import DECIDES, SAYS_NOTHING, WORD
 from workflows.strategies.orchestrator.agent_reports import UNSURE
@@ -30,23 +31,23 @@ def remarks_on(task: str, findings: Sequence[Finding], left_out: int = 0) -> lis
         return ["nothing was found"]
     remarks = []
     if len(findings) < FEWEST_FINDINGS:
-        remarks.append(f"shallow: {_count(len(findings), 'finding')}")
+        remarks.append(f"shallow: {plural(len(findings), 'finding')}")
     sources = {source for finding in findings for source in finding.source_ids}
     if len(sources) < FEWEST_SOURCES:
         remarks.append("one source alone says all of it")
     unsupported = [finding for finding in findings if not finding.evidence_ids]
     if unsupported:
-        remarks.append(f"uncited: {_count(len(unsupported), 'statement')}")
+        remarks.append(f"uncited: {plural(len(unsupported), 'statement')}")
     weak = [finding for finding in findings if finding.confidence in UNSURE]
     if 2 * len(weak) > len(findings):
         remarks.append(f"weakly supported: {len(weak)} of {len(findings)} findings")
     contested = [finding for finding in findings if finding.contradicts]
     if contested:
-        remarks.append(f"sources disagree about {_count(len(contested), 'finding')}")
+        remarks.append(f"sources disagree about {plural(len(contested), 'finding')}")
     if missing := missing_words(task, [finding.statement for finding in findings]):
         remarks.append(f"no finding mentions: {', '.join(missing[:NAMED])}")
     if left_out:
-        remarks.append(f"{_count(left_out, 'finding')} had no room in this report; the final report has them")
+        remarks.append(f"{plural(left_out, 'finding')} had no room in this report; the final report has them")
     return remarks
 
 
@@ -65,7 +66,3 @@ def _tells(word: str) -> bool:
 
 def _stem(word: str) -> str:
     return word.casefold()[:STEM]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

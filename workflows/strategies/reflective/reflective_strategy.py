@@ -1,6 +1,7 @@
 """The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write, as S1 describes it."""
 
 from contracts.decisions import Pause
+from contracts.display_text import plural
 from contracts.progress import Progress
 from contracts.reflective_roles import (
     COORDINATOR,
@@ -39,7 +40,6 @@ from workflows.strategies.reflective.routing import limits_choice, only_step, ro
 from workflows.strategies.reflective.step_decision import decide_step, fewest_steps, may_adjust
 from workflows.strategies.reflective.step_progress import (
     LABELS,
-    describe_steps,
     named_step,
     progress_of,
     step_summary,
@@ -199,7 +199,7 @@ class ReflectiveStrategy:
         position.feedback, position.suggested_changes = "", []
         run.note(
             "plan.drafted",
-            describe_steps(len(steps_of(state.plan))),
+            plural(len(steps_of(state.plan)), "step"),
             count=len(steps_of(state.plan)),
             version=state.plan.version,
         )

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contracts.display_text import plural
 from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
@@ -62,7 +63,7 @@ def _detail(state: ResearchState, step: PlanNode) -> str:
     match step.status:
         case NodeStatus.COMPLETED:
             found = len(observations_of(state, step))
-            return f"{found} finding{'' if found == 1 else 's'}: {step.text}"
+            return f"{plural(found, 'finding')}: {step.text}"
         case NodeStatus.FAILED:
             return f"failed ({step.error}): {step.text}"
         case NodeStatus.SKIPPED:
@@ -81,18 +82,13 @@ def _unit(state: ResearchState, kind: UnitKind) -> UnitProgress:
     return UnitProgress(name=kind, label=LABELS[kind], mark=mark, detail=unit_summary(state, kind) if done else "")
 
 
-def describe_steps(number: int) -> str:
-    """How many steps there are, in words."""
-    return f"{number} step{'' if number == 1 else 's'}"
-
-
 def unit_summary(state: ResearchState, kind: UnitKind) -> str:
     """What a unit has brought, in a few words."""
     position = read_position(state)
     return {
         UnitKind.COORDINATION: ", ".join(dict.fromkeys(filter(None, (position.route.value, position.choice)))),
         UnitKind.BACKGROUND: f"{len(position.background)} titles",
-        UnitKind.PLANNING: describe_steps(len(steps_of(state.plan))),
+        UnitKind.PLANNING: plural(len(steps_of(state.plan)), "step"),
         UnitKind.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
         UnitKind.ANSWER: f"{state.draft.word_count if state.draft else 0} words",
     }[kind]

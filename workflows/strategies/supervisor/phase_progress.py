@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contracts.display_text import plural
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase
@@ -38,8 +39,8 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
     """What a phase has brought, in a few words."""
     return {
         Phase.PLANNING: f"{len(state.plan.sub_queries)} sub-queries",
-        Phase.GATHERING: f"{len(state.readable_sources())} sources read",
-        Phase.ANALYSIS: f"{len(state.findings)} findings, {len(state.unaddressed_gaps())} gaps",
+        Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
+        Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
         Phase.REFINEMENT: f"{len(state.pending_sub_queries())} follow-up queries",
     }[phase]
