@@ -43,7 +43,9 @@ class RunOptions:
     question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="what you want to know")] = None
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", metavar="NAME", help="supervisor, reflective, orchestrator; later: living, recursive"),
+        typer.Option(
+            "--strategy", metavar="NAME", help="supervisor, reflective, orchestrator; later living, recursive"
+        ),
     ] = None
     mode: Annotated[
         str | None,
