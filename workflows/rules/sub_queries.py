@@ -51,7 +51,7 @@ def follow_ups(
     for gap in order:
         item = by_gap.get(gap.id)
         drafts = [(draft.query, draft.expected_contribution) for draft in item.follow_up_queries] if item else []
-        # A refiner that names no query leaves the gap's own suggestions (as the system behind S0 does).
+        # A refiner that names no query leaves the gap's own suggestions.
         drafts = drafts or [(text, "") for text in gap.suggested_queries]
         for text, expected in drafts[:2]:
             if len(fresh) >= limit or asked_before(state.query_ledger, text) or not drop_repeated([text], asked):

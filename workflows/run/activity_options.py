@@ -16,7 +16,7 @@ FIRST_PAUSE = timedelta(seconds=0.1)
 """Before the second attempt of a call whose worker was lost; after a failure the activity says how long."""
 
 MODEL_CALL_SECONDS = 600.0
-"""Longest single model call (synthesis in the original of S0: 600 s)."""
+"""Longest single model call (synthesis in the design of supervisor and specialists: 600 s)."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 SEARCH_SECONDS = 65.0
 """The model's own web search takes up to a minute; the others give up after 20 s by themselves."""

@@ -1,4 +1,4 @@
-"""The strategy `orchestrator`: plan → cycles of agents side by side → report, as S3 describes it."""
+"""The strategy `orchestrator`: plan → cycles of agents side by side → report."""
 
 from contracts.decisions import Pause
 from contracts.display_text import plural

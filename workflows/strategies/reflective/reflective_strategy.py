@@ -1,4 +1,4 @@
-"""The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write, as S1 describes it."""
+"""The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write."""
 
 from contracts.decisions import Pause
 from contracts.display_text import plural

@@ -1,4 +1,4 @@
-"""Gates: deterministic validators with S0's thresholds.
+"""Gates: deterministic validators with the thresholds of the supervisor's design.
 
 They decide about a retry. Of the outcome only the check of the report is a part.
 """

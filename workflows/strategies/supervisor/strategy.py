@@ -1,4 +1,4 @@
-"""The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …), as S0 describes it."""
+"""The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …)."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ class SupervisorStrategy:
         return done
 
     def _move(self, run: ResearchRun) -> StopReason | None:
-        """Apply the last pause to the position; the transition table of S0."""
+        """Apply the last pause to the position, by the transition table of the design."""
         state, position, pause = run.state, position_of(run.state), run.state.pause
         if pause is not None and pause.action is Action.RETRY:
             position.next_phase = Phase(pause.phase)
