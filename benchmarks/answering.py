@@ -17,7 +17,7 @@ from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 HEADINGS = "|".join(re.escape(BriefWords(language)["short_answer"]) for language in KNOWN_LANGUAGES)
 """The heading of the short answer in every language that has one."""

@@ -181,7 +181,7 @@ def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
 declare(
     StrategyDeclaration(
         name="supervisor",
-        implementation="workflows.strategies.supervisor.strategy:SupervisorStrategy",
+        implementation="workflows.strategies.supervisor.supervisor_strategy:SupervisorStrategy",
         roles=(PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR),
         presets={
             Depth.LIGHT: EffectiveLimits(

@@ -25,7 +25,7 @@ from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 PLANNED_AND_GATHERED, ANALYZED = 2, 3
 

@@ -22,7 +22,7 @@ from tests.fakes.random_world import RandomWorld
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 PRICE = ModelPrice(input=3.0, output=15.0)
 ROLE_OF: dict[type, RoleSpec[Any, Any]] = {role.input: role for role in declared_roles()}

@@ -20,7 +20,7 @@ from workflows.driver import Driver
 from workflows.run import context
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 FOLDER = Path(__file__).parent / "decision_logs"
 

@@ -20,7 +20,7 @@ from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 FOLLOWING = "Which settings control the freezing of old rows?"
 

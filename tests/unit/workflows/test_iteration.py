@@ -14,7 +14,7 @@ from workflows.strategies.supervisor.iteration import (
     should_iterate,
     stop_reason_after_synthesis,
 )
-from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.supervisor_position import position_of
 
 
 def gate(phase: Phase, *, valid: bool = True, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:

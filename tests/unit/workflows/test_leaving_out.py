@@ -28,7 +28,7 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.run_status import status_of
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 LOCKS = "corpus:manual/locks.md"
 ABOUT_LOCKS = "How long is a table lock held?"

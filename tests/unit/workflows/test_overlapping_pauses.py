@@ -24,7 +24,7 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.phase_pause import evaluate_phase
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
 MOST_IN_A_ROW = 6

@@ -17,8 +17,8 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.reposition import reposition
+from workflows.strategies.supervisor.supervisor_position import position_of
 
 ENDING = Ending(
     outcome=Outcome.CANCELLED,

@@ -16,7 +16,7 @@ from workflows.driver import Driver
 from workflows.phases.analysis import withdraw
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
 class SecondThoughts(PlannedWorld):

@@ -21,7 +21,7 @@ from workflows.rules.endings import limitations_of, outcome_of
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
 async def stopped_while_reading(world: World, state: ResearchState, reason: StopReason, *, readable: int) -> Outcome:

@@ -27,7 +27,7 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
 from workflows.run_status import status_of
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 FOLDER = Path(__file__).parent / "whole_runs"
 CANARY = "c0ffee" * 4

@@ -13,7 +13,7 @@ from workflows.driver import Driver
 from workflows.phases.writing import revise
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 LIMITS = {"max_iterations": 1, "max_sub_queries": 3}
 

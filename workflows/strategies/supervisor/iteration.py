@@ -15,7 +15,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.rules.sub_queries import unread_hits
-from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.supervisor_position import position_of
 
 SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
 

@@ -9,8 +9,8 @@ from workflows.phases.pause import call_hook, hear, question_of, record_gate
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.gates import evaluate
 from workflows.strategies.supervisor.iteration import decide, decision_meanwhile, mendable, retry_key, should_iterate
-from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
+from workflows.strategies.supervisor.supervisor_position import position_of
 
 
 def evaluate_phase(run: ResearchRun, unit: Unit) -> OpenPause:

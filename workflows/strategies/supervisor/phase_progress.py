@@ -6,7 +6,7 @@ from contracts.display_text import plural
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase
-from workflows.strategies.supervisor.position import read_position
+from workflows.strategies.supervisor.supervisor_position import read_position
 
 LABELS: Final = {
     Phase.PLANNING: "plan",

@@ -3,7 +3,7 @@
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, Phase
 from workflows.strategies.supervisor.iteration import should_iterate
-from workflows.strategies.supervisor.position import position_of
+from workflows.strategies.supervisor.supervisor_position import position_of
 
 
 def reposition(state: ResearchState, *, redo_analysis: bool) -> None:

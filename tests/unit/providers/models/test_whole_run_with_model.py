@@ -18,7 +18,7 @@ from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 MODEL = "claude-haiku-4-5"

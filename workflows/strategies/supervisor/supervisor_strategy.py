@@ -20,8 +20,8 @@ from workflows.strategies.protocol import Finished
 from workflows.strategies.supervisor.iteration import should_iterate, stop_reason_after_synthesis
 from workflows.strategies.supervisor.phase_pause import conclude, evaluate_phase
 from workflows.strategies.supervisor.phase_progress import LABELS, phase_summary, progress_of
-from workflows.strategies.supervisor.position import position_of
 from workflows.strategies.supervisor.reposition import reposition
+from workflows.strategies.supervisor.supervisor_position import position_of
 
 FOLLOWING = {
     Phase.PLANNING: Phase.GATHERING,
