@@ -319,7 +319,7 @@ class AnswerSearch:
         )
         free = one.wide and self._narrower and (not one.named or around.reading.document.mentions(one.word))
         if free and not self._several:
-            free = one.named
+            free = around.reading.document.mentions(one.word)
         return max(best, WIDE_CREDIT) if free else best
 
     @cached_property
