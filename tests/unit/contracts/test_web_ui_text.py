@@ -108,7 +108,7 @@ def test_details_say_what_is_asked_awaited_and_spent() -> None:
     queued = ResearchStatus(research_id="r", query="q", status=RunStatus.QUEUED, queue_place=2, queue_length=3)
     assert "queued · place 2 of 3" in details_markdown(ResearchState(), 1.0, "q", waits, queued)
     known = states.state(usage=Usage(model_calls=1, cost_usd=None))
-    assert "1 model calls · cost unknown" in details_markdown(known, 1.0)
+    assert "1 model call · cost unknown" in details_markdown(known, 1.0)
 
 
 def test_a_reflection_is_named_after_its_phase() -> None:
