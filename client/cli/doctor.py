@@ -238,7 +238,9 @@ async def _stuck(client: ResearchClient) -> Check:
     """Runs and agents whose workflow task failed several times in a row: a worker of another version, or a defect."""
     stuck, running = [], 0
     async for run in client.temporal.list_workflows(OPEN_RUNS, limit=LOOKED_AT):
-        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(run.id.partition("/")[0]):
+        # Only the id of an agent has a part behind that of its run.
+        name = run.id if run.workflow_type == DEEP_RESEARCH else run.id.partition("/")[0]
+        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(name):
             continue
         running += run.workflow_type == DEEP_RESEARCH
         description = await client.temporal.get_workflow_handle(run.id).describe()
