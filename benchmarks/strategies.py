@@ -76,14 +76,14 @@ def line(name: str, runs: list[Answered], *, by_model: bool) -> str:
     return f"| {name} | {' | '.join(figures)} |"
 
 
-async def compare(call: float, questions: list[str]) -> None:
-    """Every strategy with and without the model."""
+async def compare(call: float, questions: list[str], only: str | None) -> None:
+    """Every strategy, or one, with and without the model."""
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), call) as made:
             await deployed(made)
             for strategy in list_selectable():
                 for engine in ("model", "extractive"):
-                    if engine == "extractive" and strategy.needs.model:
+                    if only not in (None, strategy.name) or (engine == "extractive" and strategy.needs.model):
                         continue
                     request = {"strategy": strategy.name, "engine": engine}
                     runs = [await ask(made, question, request) for question in questions]
@@ -105,12 +105,14 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--call", type=float, default=2.0, help="seconds that a model call takes")
     parser.add_argument("--questions", type=int, default=len(QUESTIONS))
+    parser.add_argument("--strategy", help="this one alone, and no quick run")
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, dev server: one SQLite file, calls of {given.call:g} s\n")
     print("| strategy | completed | pages read | findings | calls | in a row | tokens | wall | history |")
     print("|---|---|---|---|---|---|---|---|---|")
-    await compare(given.call, list(QUESTIONS[: given.questions]))
-    await quick()
+    await compare(given.call, list(QUESTIONS[: given.questions]), given.strategy)
+    if given.strategy is None:
+        await quick()
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ from activities.roles.labels import label_key, label_of
 from benchmarks.truth.__main__ import paraphrases, read_pairs
 from benchmarks.truth.reports import Cited, corrupt
 from contracts.checking import AskedClaim, ShownPassage
+from contracts.checking_roles import CheckDraft, CheckInput, VerdictDraft
 from contracts.claims import Verdict
 from contracts.identity import long_hash
 from contracts.messages import PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
-from contracts.roles import CheckDraft, CheckInput, VerdictDraft
 from contracts.state import ResearchState
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind

@@ -9,16 +9,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from contracts import roles
+from contracts import checking_roles, roles
+from contracts.checking_roles import CheckInput, CorrectInput, ReviewInput
 from contracts.evidence import Finding
 from contracts.resolved import ModelPrice
 from contracts.roles import (
     AnalyzeInput,
     BriefedInput,
-    CheckInput,
-    CorrectInput,
     RefineInput,
-    ReviewInput,
     RoleInput,
     RoleSpec,
     SourceExtract,
@@ -108,11 +106,11 @@ def expected_input(role: str, *, sources: int = 0, findings: int = 0, claims: in
     `sources` are those of one sub-query, of which an analysis sees `MOST_SOURCES`; `findings` are those of a report,
     `claims` those of one call of a checker.
     """
-    if role == roles.CHECKER.name:
+    if role == checking_roles.CHECKER.name:
         return FIXED_INPUT_TOKENS + claims * CLAIM_TOKENS
-    if role == roles.CORRECTOR.name:
+    if role == checking_roles.CORRECTOR.name:
         return FIXED_INPUT_TOKENS + claims * DOUBTFUL_TOKENS
-    if role == roles.REVIEWER.name:
+    if role == checking_roles.REVIEWER.name:
         return FIXED_INPUT_TOKENS + REVIEWED_CHARACTERS // BYTES_PER_TOKEN
     if role == roles.ANALYZER.name:
         return FIXED_INPUT_TOKENS + min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SOURCE_HEAD_TOKENS)

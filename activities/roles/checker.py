@@ -19,8 +19,13 @@ from activities.roles.lenient_values import line_of, shorten
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import data, guard_line
 from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
+from contracts.checking_roles import (
+    CheckDraft,
+    CheckInput,
+    CheckOutput,
+    VerdictDraft,
+)
 from contracts.claims import Verdict
-from contracts.roles import CheckDraft, CheckInput, CheckOutput, VerdictDraft
 from providers.text import detect_language
 from providers.verification.rules_checker import (
     PassageWords,

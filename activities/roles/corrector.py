@@ -11,7 +11,12 @@ from activities.roles.lenient_values import find_member, line_of
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import data, guard_line
 from contracts.checking import CorrectionAction, DoubtfulClaim, Proposal
-from contracts.roles import CorrectDraft, CorrectInput, CorrectOutput, ProposalDraft
+from contracts.checking_roles import (
+    CorrectDraft,
+    CorrectInput,
+    CorrectOutput,
+    ProposalDraft,
+)
 
 SENTENCE_CHARACTERS: Final = 600
 REASON_CHARACTERS: Final = 240

@@ -19,13 +19,12 @@ from activities.roles.turn_taking import FIRST_MESSAGES, shorten_answers
 from contracts import failures
 from contracts.base import Terse
 from contracts.checking import AnswersEntry, ProposalsEntry
+from contracts.checking_roles import CheckOutput, CorrectOutput
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
 from contracts.roles import (
     AnalysisOutput,
     AnalyzeInput,
-    CheckOutput,
-    CorrectOutput,
     RoleInput,
     RoleOutput,
     RoleSpec,

@@ -29,7 +29,7 @@ from activities.roles.prompt_blocks import (
 from activities.roles.prompt_files import prompt_of
 from activities.roles.reviewer import reviewer_values
 from activities.roles.untrusted import data, guard, guard_line, seal
-from contracts import roles
+from contracts import checking_roles, roles
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.request import Turn
 from contracts.roles import RoleInput, RoleSpec
@@ -203,9 +203,9 @@ VALUES: Final[dict[str, Callable[[Any, PromptRendering], dict[str, str]]]] = {
     roles.SYNTHESIZER.name: _synthesizer,
     roles.REFINER.name: _refiner,
     roles.SUPERVISOR.name: _supervisor,
-    roles.CHECKER.name: checker_values,
-    roles.CORRECTOR.name: corrector_values,
-    roles.REVIEWER.name: reviewer_values,
+    checking_roles.CHECKER.name: checker_values,
+    checking_roles.CORRECTOR.name: corrector_values,
+    checking_roles.REVIEWER.name: reviewer_values,
 }
 """What each role's prompt is filled with, besides what all have in common."""
 

@@ -9,8 +9,8 @@ from activities.roles.lenient_values import clamp, line_of
 from activities.roles.prompt_blocks import PromptRendering, brief_block, list_items
 from activities.roles.untrusted import break_lines, data, guard
 from contracts.checking import ReviewScores
+from contracts.checking_roles import ReviewDraft, ReviewInput, ReviewOutput
 from contracts.expected_calls import REVIEWED_CHARACTERS
-from contracts.roles import ReviewDraft, ReviewInput, ReviewOutput
 
 NOTE_CHARACTERS: Final = 300
 MOST_NOTES: Final = 5

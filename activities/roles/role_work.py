@@ -16,7 +16,7 @@ from activities.roles.reviewer import finish_review
 from activities.roles.synthesizer import finish_report
 from activities.roles.turn_taking import finish_turn
 from activities.roles.untrusted import remove_signs
-from contracts import roles
+from contracts import checking_roles, roles
 from contracts.base import Contract
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.tool_turns import ToolTurnInput, TurnDraft
@@ -29,9 +29,9 @@ FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
     roles.ANALYZER.name: finish_analysis,
     roles.REFINER.name: finish_refinement,
     roles.SUPERVISOR.name: finish_reflection,
-    roles.CHECKER.name: finish_check,
-    roles.CORRECTOR.name: finish_correction,
-    roles.REVIEWER.name: finish_review,
+    checking_roles.CHECKER.name: finish_check,
+    checking_roles.CORRECTOR.name: finish_correction,
+    checking_roles.REVIEWER.name: finish_review,
 }
 """What makes an engine's draft fit for the workflow, by role; who writes the report has `finish_report`."""
 Finisher = Callable[[Draft[Any, Any]], tuple[RoleOutput, str | None]]

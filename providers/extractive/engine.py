@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from contracts.base import Contract
+from contracts.checking_roles import ReviewInput
 from contracts.orchestrator_roles import OutlineInput
 from contracts.reflective_roles import (
     ClassifyInput,
@@ -20,7 +21,6 @@ from contracts.roles import (
     ClarifyInput,
     RefineInput,
     ReflectInput,
-    ReviewInput,
     RoleInput,
     WriteInput,
 )

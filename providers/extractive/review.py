@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from contracts.roles import ReviewDraft, ReviewInput
+from contracts.checking_roles import ReviewDraft, ReviewInput
 from providers.sentences import sentence_spans
 
 MARKER: Final = re.compile(r"\[ev-[0-9A-Za-z]{1,64}+\]")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.call_wishes import language_of_call, wishes_of_call
 from contracts.checking import AskedEntry, DoubtfulEntry
+from contracts.checking_roles import CheckInput, CorrectInput
 from contracts.documents import DocumentRef, SectionHint
 from contracts.evidence import Evidence, Finding
 from contracts.identity import canonical_url
@@ -24,9 +25,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.roles import (
     AnalyzeInput,
     BriefedInput,
-    CheckInput,
     ClarifyInput,
-    CorrectInput,
     RoleInput,
     RoleSpec,
     SourceExtract,

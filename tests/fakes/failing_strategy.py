@@ -42,4 +42,4 @@ def failing_strategy() -> Iterator[str]:
     try:
         yield name
     finally:
-        del strategies._declared[name]
+        del strategies.declared_strategies._declared[name]

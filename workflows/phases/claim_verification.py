@@ -14,6 +14,14 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.checking import Verification, read_verdicts
+from contracts.checking_roles import (
+    CHECKER,
+    CORRECTOR,
+    CheckInput,
+    CheckOutput,
+    CorrectInput,
+    CorrectOutput,
+)
 from contracts.claims import Verdict
 from contracts.evidence import Evidence
 from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
@@ -29,7 +37,9 @@ from contracts.messages import (
 from contracts.plan import PlanNode
 from contracts.progress import Mark, Progress, UnitProgress
 from contracts.request import Verify
-from contracts.roles import CHECKER, CORRECTOR, CheckInput, CheckOutput, CorrectInput, CorrectOutput, RoleOutput
+from contracts.roles import (
+    RoleOutput,
+)
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from workflows.phases.gathering import Gathering

@@ -3,9 +3,12 @@
 from typing import Final
 
 from contracts.checking import ReviewSummary
+from contracts.checking_roles import REVIEWER, ReviewInput, ReviewOutput
 from contracts.decisions import GateIssue
 from contracts.request import Review
-from contracts.roles import REVIEWER, SYNTHESIZER, ReviewInput, ReviewOutput
+from contracts.roles import (
+    SYNTHESIZER,
+)
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind

@@ -18,7 +18,7 @@ from activities.roles.corrector import finish_correction
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_key, label_of
 from activities.roles.reflective import coordinator, investigator, reflector, researcher, step_planner
-from contracts import reflective_roles, roles
+from contracts import checking_roles, reflective_roles, roles
 from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage
 from contracts.claims import Verdict
 from contracts.documents import DocumentRef
@@ -51,7 +51,7 @@ CLAIMS = [
     )
     for number in (4, 7)
 ]
-CORRECT = roles.CorrectInput(**GIVEN, claims=CLAIMS)
+CORRECT = checking_roles.CorrectInput(**GIVEN, claims=CLAIMS)
 KEY = label_key(CORRECT)
 SUMMARY = reflective_roles.StepSummary(title="What it is", status=NodeStatus.COMPLETED)
 
@@ -112,14 +112,14 @@ ROLES: dict[str, tuple[Callable[[Any], Any], Any, Any, list[dict[str, Any]]]] = 
     ),
     "reviewer": (
         reviewer.finish_review,
-        roles.ReviewInput(**GIVEN, draft=DocumentRef(hash="sha256:" + "0" * 64), sub_queries=["a"], findings=3),
-        roles.ReviewDraft,
+        checking_roles.ReviewInput(**GIVEN, draft=DocumentRef(hash="sha256:" + "0" * 64), sub_queries=["a"], findings=3),
+        checking_roles.ReviewDraft,
         [{"coverage": 7, "support": 6.5, "depth": 5, "readability": 9, "reasons": ["r"], "missing": ["m"], "notes": ["n"]}],
     ),
     "corrector": (
         finish_correction,
         CORRECT,
-        roles.CorrectDraft,
+        checking_roles.CorrectDraft,
         [{"proposals": [proposal(action, text, names)]}
          for action in ("keep", "replace", "add", "rewrite", "soften", "remove")
          for text in ("It is said less.", "It is said 4.", "", "So it is [1].")

@@ -25,10 +25,10 @@ CORPUS = CorpusSnapshot(name="manual", files=3)
 
 @pytest.fixture(autouse=True)
 def _nothing_stays_declared() -> Iterator[None]:
-    before = dict(strategies._declared)
+    before = dict(strategies.declared_strategies._declared)
     yield
-    strategies._declared.clear()
-    strategies._declared.update(before)
+    strategies.declared_strategies._declared.clear()
+    strategies.declared_strategies._declared.update(before)
 
 
 def declare(needs: Needs, *, scripted: bool = True) -> None:
@@ -99,7 +99,7 @@ def test_other_needs_are_held_to_as_well() -> None:
     """A model where there is none, the web where a folder alone is searched."""
     declare(Needs(model=True))
     assert refusal(engine=EngineChoice.EXTRACTIVE).startswith("strategy: asking needs a model: configure a model")
-    strategies._declared.pop("asking")
+    strategies.declared_strategies._declared.pop("asking")
     declare(Needs(web=True))
     assert refusal(corpus="manual").startswith("strategy: asking needs the web, which this run does not search")
 

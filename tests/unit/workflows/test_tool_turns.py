@@ -44,7 +44,7 @@ from workflows.run.role_calls import Unanswered
 def _declared() -> Iterator[None]:
     strategies.declare(ASKING)
     yield
-    del strategies._declared[ASKING.name]
+    del strategies.declared_strategies._declared[ASKING.name]
 
 
 async def test_a_scripted_role_looks_up_and_hands_over(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from workflows.strategies import Finished, strategy_of
 def _declared() -> Iterator[None]:
     strategies.declare(TOY)
     yield
-    del strategies._declared[TOY.name]
+    del strategies.declared_strategies._declared[TOY.name]
 
 
 async def test_it_answers_without_a_model(tmp_path: Path) -> None:

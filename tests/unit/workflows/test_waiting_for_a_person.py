@@ -42,7 +42,7 @@ HOUR = 3_600.0
 def _declared() -> Iterator[None]:
     strategies.declare(TOY)
     yield
-    del strategies._declared[TOY.name]
+    del strategies.declared_strategies._declared[TOY.name]
 
 
 class Conducted:

@@ -1,0 +1,119 @@
+"""Strategies as data: what the product knows of each one before any of its code is loaded.
+
+A strategy from outside the product is declared by a package whose metadata names it under the entry point group
+`durable_research.strategies`; no file of the product mentions it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.request import Depth, Mode
+from contracts.resolved import EffectiveLimits
+from contracts.roles import (
+    CLARIFIER,
+    SYNTHESIZER,
+    RoleSpec,
+)
+from contracts.vocabulary import EngineKind
+
+ENTRY_POINTS: Final = "durable_research.strategies"
+PLANNED: Final = ("living", "recursive")
+"""Names that requests may come to use: refused with `not available yet` until they are declared."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a strategy cannot do without; a run that lacks it is refused, naming an alternative."""
+
+    model: bool = False
+    web: bool = False
+    tools: bool = False
+    """Models that call tools, where a model does its roles."""
+
+
+@dataclass(frozen=True)
+class StrategyDeclaration:
+    """One strategy."""
+
+    name: str
+    implementation: str
+    """`module:Class` of the `Strategy` that workflows load."""
+    roles: tuple[RoleSpec[Any, Any], ...]
+    presets: Mapping[Depth, EffectiveLimits]
+    """Limits by depth: light, medium, extended."""
+    expected_calls: Callable[[EffectiveLimits, bool], Mapping[str, tuple[int, int]]]
+    """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
+    needs: Needs = field(default_factory=Needs)
+    modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
+    """Limits of the modes that it knows besides `deep`, whatever the depth."""
+    scoped: bool = False
+    """Whether it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
+    decides: bool = False
+    """Whether a run decides for itself where mode or depth are `auto`."""
+    clarifier: RoleSpec[Any, Any] = CLARIFIER
+    """Who finds out what the question means, where the request wants it; one with tools says by words what it asks."""
+    reasoning_limits: Mapping[str, int] = field(default_factory=dict)
+    """Limits that differ where the models of its roles with tools reason by themselves."""
+
+
+CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
+"""What works on the report of every strategy, where the request wants it checked by a model."""
+
+_declared: dict[str, StrategyDeclaration] = {}
+
+
+def declare(strategy: StrategyDeclaration) -> None:
+    """Make a strategy known to this process. Raises ValueError if another one has its name."""
+    known = _declared.setdefault(strategy.name, strategy)
+    if known != strategy:
+        raise ValueError(f"two strategies are named {strategy.name}")
+
+
+def declare_installed() -> None:
+    """Declare the strategies of installed packages; every process does so as it starts.
+
+    Raises ValueError if one cannot be loaded, or has the name of another one.
+    """
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            declare(entry.load())
+        except (ImportError, AttributeError) as error:
+            message = f"the strategy {entry.name} of an installed package cannot be loaded: {type(error).__name__}"
+            raise ValueError(f"{message}; mend or remove the package") from None
+
+
+def declaration(name: str) -> StrategyDeclaration:
+    """The strategy of a name. Raises KeyError for one that is not declared."""
+    return _declared[name]
+
+
+def list_declared() -> tuple[StrategyDeclaration, ...]:
+    """Every strategy, in the order of declaration."""
+    return tuple(_declared.values())
+
+
+def list_selectable() -> tuple[StrategyDeclaration, ...]:
+    """Those that a request may name, in the order of declaration."""
+    return tuple(strategy for strategy in list_declared() if not strategy.scoped)
+
+
+def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
+    """The roles of all strategies, each once, and those that work before and after any of them."""
+    declared = list_declared()
+    roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
+    roles += [CLARIFIER, *CLOSING_ROLES]
+    return tuple({role.name: role for role in roles}.values())
+
+
+def writers() -> frozenset[str]:
+    """The names of all roles that write a report."""
+    return frozenset(role.name for role in (SYNTHESIZER, *declared_roles()) if role.writes_report)
+
+
+def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
+    """Which engine wrote the report of a run, whatever its strategy calls the writer; None if nothing was written."""
+    known = writers()
+    return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)
