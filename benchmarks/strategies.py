@@ -8,11 +8,14 @@ calls on the longest chain, from the history. A quick run is made with calls of 
 import argparse
 import asyncio
 import statistics
+import sys
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from temporalio.client import WorkflowFailureError
 
 from benchmarks.runs import MODEL_ACTIVITIES, Measured, deployed, measure
 from contracts.outcome import ResearchResult
@@ -48,23 +51,28 @@ class Answered:
         return sum(step.name in MODEL_ACTIVITIES for step in self.history.path)
 
 
-async def ask(made: Topology, question: str, request: dict[str, Any]) -> Answered:
-    """One run to its end."""
+async def ask(made: Topology, question: str, request: dict[str, Any]) -> Answered | None:
+    """One run to its end; None for one that failed, as without any evidence."""
     client = await made.client()
     handle = await start(client, request | {"query": question, "corpus": "documents"})
-    result = await handle.result()
+    try:
+        result = await handle.result()
+    except WorkflowFailureError as failure:
+        print(f"{question} {failure.cause}", file=sys.stderr, flush=True)
+        return None
     return Answered(result, await measure(handle, client))
 
 
-def line(name: str, runs: list[Answered], *, by_model: bool) -> str:
-    """One row: medians over the questions."""
+def line(name: str, asked: list[Answered | None], *, by_model: bool) -> str:
+    """One row: medians over the questions whose runs have a report."""
+    runs = [run for run in asked if run is not None]
 
     def median(values: list[float]) -> float:
         return statistics.median(values)
 
     completed = sum(run.result.outcome.value == "completed" for run in runs)
     figures = [
-        f"{completed} of {len(runs)}",
+        f"{completed} of {len(asked)}",
         f"{median([run.result.counts.sources for run in runs]):g}",
         f"{median([run.result.counts.findings for run in runs]):g}",
         f"{median([run.result.usage.model_calls for run in runs]):g}" if by_model else "–",
@@ -97,6 +105,7 @@ async def quick() -> None:
         async with topology(Path(folder), QUICK_CALL) as made:
             await deployed(made)
             run = await ask(made, QUESTIONS[0], {"strategy": "reflective", "mode": "quick"})
+            assert run is not None
             print(f"\nquick, calls of {QUICK_CALL:g} s: {run.history.wall:.1f} s, {run.result.outcome.value}")
 
 

@@ -90,6 +90,9 @@ def test_the_reminder_is_of_the_second_cycle() -> None:
         "Which questions did the 2021 census of England ask for the first time?",
         "日本の2024年の出生率はいくつですか",
         "Is it possible to run Temporal without a database? Which stores does it support?",
+        "What does it mean that a row is frozen?",
+        "How long does it usually take a foreign company to open an account in Chile?",
+        "Does it cost more to heat with gas than with a heat pump in Norway?",
     ],
 )
 def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
@@ -103,6 +106,7 @@ def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
         ("Find out what the user wants to know about batteries", "the user"),
         ("Research step 3 of the plan in detail", "step 3"),
         ("What does it cost and where is it sold?", "it"),
+        ("What does it mean? Compare three definitions.", "it"),
         ("Verify the findings of agent-2 about batteries", "agent-2"),
         ("Answer the original question with more figures", "the original question"),
         ("Compare the previous report with newer sources", "previous report"),

@@ -24,10 +24,12 @@ REFERENCES: Final = re.compile(
 DANGLING: Final = re.compile(
     r"^\W*+(?:what|how|why|when|where|who|which|find\s++out|research|look\s++up|explain|describe|compare)?"
     r"(?:\s++(?:about|is|are|was|were|does|do|did|if|whether|that))*+\s*+"
-    r"\b(?:it|its|they|them|their|this|these|those|he|she|his|her)\b(?!\s++(?:is\s++)?(?:possible|true|necessary))",
+    r"\b(?:it|its|they|them|their|this|these|those|he|she|his|her)\b(?!\s++(?:is\s++)?(?:possible|true|necessary)"
+    r"|\s++(?:mean|take|cost|matter|help|happen|make\s++sense)s?\s++(?:\w++\s++){0,3}?(?:to|that|if|when|whether|for)\b)",
     re.IGNORECASE,
 )
-"""A task that begins with a pronoun, which then stands for something outside it."""
+"""A task that begins with a pronoun, which then stands for something outside it: “what does it cost?”, but not “what does
+it mean that a row is frozen?”, whose sentence says what it stands for."""
 
 
 def problem_of(task: str) -> str:
