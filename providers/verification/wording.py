@@ -29,7 +29,6 @@ REFUSALS: Final = _set(
 """Words that deny what they speak of."""
 COMPARING: Final = _set("than als dan")
 """Words behind a comparative that seldom stand elsewhere."""
-PAIRED_NEGATIONS: Final = frozenset((("ne", "pas"), ("ne", "jamais"), ("ne", "plus"), ("ne", "rien"), ("n", "pas")))
 NEGATIVE_PREFIXES: Final = ("un", "in", "im", "ir", "il", "dis", "non", "non-")
 
 UNIVERSAL: Final = _set(

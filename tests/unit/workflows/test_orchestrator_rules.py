@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.reporting.local_numbers import LocalReport, collapse_citations
 from contracts.agents import AgentRecord, AgentTask
 from contracts.evidence import Finding, Gap
 from contracts.orchestrator_roles import OutlinedStep
@@ -149,7 +148,7 @@ def test_what_has_no_room_in_a_report_is_counted() -> None:
 
 
 def test_the_documents_example_of_collapsing_holds() -> None:
-    """{1:A, 2:B} and {1:C, 2:D} become {1:A, 2:B, 3:C, 4:D}, and the second report's [1] becomes [3] (S3-028)."""
+    """{1:A, 2:B} and {1:C, 2:D} become {1:A, 2:B, 3:C, 4:D}, and the second report's [1] becomes [3] (S3-024, S3-028)."""
     first = IntermediateReport([Line("X", (1,)), Line("Z", (2,))], {1: "A", 2: "B"})
     second = IntermediateReport([Line("Y", (1,)), Line("W", (2, 1))], {1: "C", 2: "D"})
     (kept, shifted), documents = collapse([first, second])
@@ -158,19 +157,27 @@ def test_the_documents_example_of_collapsing_holds() -> None:
     assert shifted.text() == "Y [3]\nW [4][3]"
 
 
+def test_a_document_has_one_number_and_given_ones_stay() -> None:
+    """A document that has a number keeps it; what readers have seen never changes (S3-025, S3-026)."""
+    later = IntermediateReport([Line("Again", (2,)), Line("new", (1,))], {1: "C", 2: "A"})
+    (report,), documents = collapse([later], {1: "Z", 7: "A"})
+    assert documents == {1: "Z", 7: "A", 8: "C"}
+    assert report.text() == "Again [7]\nnew [8]"
+
+
 @given(
     st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
 )
-def test_numbers_collapse_as_those_of_texts_do(given_sources: list[list[list[str]]]) -> None:
-    """The same as renumbering the texts; what was told keeps its number, and no document has two (S3-024 to S3-026)."""
+def test_each_statement_keeps_its_documents(given_sources: list[list[list[str]]]) -> None:
+    """Under one numbering a statement names what it named; no document has two numbers (S3-024 to S3-026)."""
     reports = [
         report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)])
         for of_agent in given_sources
     ]
     collapsed, documents = collapse(reports)
-    by_text = collapse_citations([LocalReport(report.text(), report.documents) for report in reports])
-    assert documents == by_text.documents
-    assert [report.text() for report in collapsed] == by_text.texts
+    for report, sources_of in zip(collapsed, given_sources, strict=True):
+        named = [[documents[number] for number in line.numbers] for line in report.lines]
+        assert named == [list(dict.fromkeys(sources)) for sources in sources_of]
     assert len(set(documents.values())) == len(documents)
     later, more = collapse(reports[:1], documents)
     assert more == documents

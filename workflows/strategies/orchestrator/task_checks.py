@@ -28,8 +28,8 @@ DANGLING: Final = re.compile(
     r"|\s++(?:mean|take|cost|matter|help|happen|make\s++sense)s?\s++(?:\w++\s++){0,3}?(?:to|that|if|when|whether|for)\b)",
     re.IGNORECASE,
 )
-"""A task that begins with a pronoun, which then stands for something outside it: “what does it cost?”, but not “what does
-it mean that a row is frozen?”, whose sentence says what it stands for."""
+"""A task that begins with a pronoun, which then stands for something outside it: “what does it cost?”, but not “what
+does it mean that a row is frozen?”, whose sentence says what it stands for."""
 
 
 def problem_of(task: str) -> str:
