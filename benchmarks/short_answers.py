@@ -1,7 +1,7 @@
 """How good are short answers without a model? Short questions, as people ask first, to real collections.
 
     python -m benchmarks.short_answers [--only NAME …] [--collection NAME=FOLDER …] [--home DIR]
-                                       [--split development|held_out|half_a|half_b] [--verbose] [--check]
+                                       [--split development|held_out|half_a|half_b|half_c|half_d] [--verbose] [--check]
 
 An answer is right if the section "Short answer" holds what the question's pattern says. One that is not right, of a run
 that calls itself completed, is confidently wrong. An unanswerable question is admitted by another outcome, or without a
@@ -32,8 +32,9 @@ from providers.search.corpus.index_reader import open_index
 
 QUESTIONS: Final = Path(__file__).with_name("short_questions")
 SPLITS: Final = ("development", "held_out")
-HALVES: Final = ("half_a", "half_b")
-"""Questions to other collections: the rules were tuned on the first half, the second was asked at the end."""
+HALVES: Final = ("half_a", "half_b", "half_c", "half_d")
+"""Questions to other collections, two halves at a time: who tunes the rules sees `half_a` and `half_c` only; the other
+two, `half_b` and `half_d`, are asked at the end."""
 WITHIN: Final = 400
 """Characters between a subject and what is said of it, where a question says nothing else."""
 PROCESSES: Final = 2
@@ -115,6 +116,48 @@ COLLECTIONS: Final = {
             Path("/usr/share/doc/installation-guide-amd64/pt"),
             (),
             "installation-guide-amd64",
+        ),
+        Collection(
+            "png-guide",
+            "book",
+            "en",
+            Path("/usr/share/doc/png-definitive-guide/html"),
+            ("*.html",),
+            "png-definitive-guide",
+        ),
+        Collection(
+            "shorewall",
+            "articles",
+            "en",
+            Path("/usr/share/doc/shorewall-doc/html"),
+            ("*[!_]??.htm*",),
+            "shorewall-doc",
+        ),
+        Collection("ntpsec", "manual", "en", Path("/usr/share/doc/ntpsec-doc/html"), ("*.html",), "ntpsec-doc"),
+        Collection(
+            "debian-history-de",
+            "articles",
+            "de",
+            Path("/usr/share/doc/debian-history/docs"),
+            ("*.de.html",),
+            "debian-history",
+        ),
+        Collection(
+            "securing-debian-de",
+            "handbook",
+            "de",
+            Path("/usr/share/doc/harden-doc/html/de-DE"),
+            ("*.html",),
+            "harden-doc",
+        ),
+        Collection("gimp-it", "handbook", "it", Path("/usr/share/gimp/2.0/help/it"), ("*.html",), "gimp-help-it"),
+        Collection(
+            "libreoffice-nl",
+            "handbook",
+            "nl",
+            Path("/usr/share/libreoffice/help/nl/text"),
+            ("scalc/*", "swriter/*", "shared/0?/*", "shared/guide/*", "shared/optionen/*"),
+            "libreoffice-help-nl",
         ),
         Collection("halvern", "articles", "en", QUESTIONS / "articles" / "halvern"),
         Collection("lindenau", "articles", "de", QUESTIONS / "articles" / "lindenau"),
@@ -225,8 +268,8 @@ def share(part: int, whole: int) -> str:
     return f"{part}/{whole} = {100 * part / whole:.0f} %" if whole else ""
 
 
-def in_half_b(identity: str) -> bool:
-    """Whether a question of the later collections is of the half that was not tuned on: by the hash of its id."""
+def in_second_half(identity: str) -> bool:
+    """Whether a question of the later collections is of the half that is not tuned on (b, d): by the hash of its id."""
     return int(sha256(identity.encode()).hexdigest(), 16) // 7 % 2 == 1
 
 

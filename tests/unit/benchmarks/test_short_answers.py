@@ -14,7 +14,7 @@ from benchmarks.short_answers import (
     Collection,
     Question,
     Tally,
-    in_half_b,
+    in_second_half,
     load_questions,
     located,
     missing,
@@ -72,8 +72,9 @@ def test_every_question_is_well_formed_and_in_its_place(name: str) -> None:
             re.compile(pattern)
     assert all(question.held_out for question in by_split["held_out"])
     assert not any(question.held_out for question in by_split["development"])
-    assert not any(in_half_b(question.id) for question in by_split["half_a"])
-    assert all(in_half_b(question.id) for question in by_split["half_b"])
+    for first, second in (("half_a", "half_b"), ("half_c", "half_d")):
+        assert not any(in_second_half(question.id) for question in by_split[first])
+        assert all(in_second_half(question.id) for question in by_split[second])
 
 
 def test_the_sets_are_as_broad_as_they_should_be() -> None:
