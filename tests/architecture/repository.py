@@ -3,10 +3,11 @@
 import ast
 import importlib.util
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("contracts", "workflows", "activities", "providers", "workers", "client")
@@ -34,6 +35,13 @@ def python_files(*folders: str) -> list[Path]:
 def relative(path: Path) -> str:
     """The path as people write it."""
     return path.relative_to(ROOT).as_posix()
+
+
+def found_in(paths: Iterable[Path], look: Callable[[Path], Collection[Any]]) -> dict[str, Collection[Any]]:
+    """What is found in files, by path; files in which nothing is found are left out. Raises if there are no files."""
+    found = {relative(path): look(path) for path in paths}
+    assert found, "no files to look at"
+    return {path: what for path, what in found.items() if what}
 
 
 @cache

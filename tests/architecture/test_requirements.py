@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.repository import ROOT, load_script, python_files, relative
+from tests.architecture.repository import ROOT, found_in, load_script, python_files
 
 GENERATOR = load_script(ROOT / "docs" / "generate_requirements.py")
 CODE = re.compile(r"\b[SC]\d-\d|\bX-\d|_[sc]\d_\d|\b[Ii]nvariants? \d|\(F\d+[,)]")
@@ -56,26 +56,32 @@ def test_ranges_and_lists_are_written_out(docstring: str, codes: list[str]) -> N
     assert sentence == ("Holds" if codes else docstring)
 
 
-@pytest.mark.parametrize(
-    "path",
-    python_files("activities", "client", "contracts", "deploy", "providers", "workers", "workflows"),
-    ids=relative,
-)
-def test_the_product_gives_reasons_and_no_codes(path: Path) -> None:
+def codes_of_the_product(path: Path) -> str:
+    """The first line of a file that holds a code."""
+    return code_in(path.read_text(encoding="utf-8"))
+
+
+def test_the_product_gives_reasons_and_no_codes() -> None:
     """Where a requirement is the reason for a line, the reason stands there in words."""
-    assert not code_in(path.read_text(encoding="utf-8"))
+    product = python_files("activities", "client", "contracts", "deploy", "providers", "workers", "workflows")
+    assert found_in(product, codes_of_the_product) == {}
 
 
-@pytest.mark.parametrize("path", python_files("tests"), ids=relative)
-def test_codes_are_the_last_words_of_a_test(path: Path) -> None:
-    """A code stands in parentheses at the end of a test's docstring, and nowhere else in the code of tests."""
-    rest = path.read_text(encoding="utf-8").splitlines()
+def misplaced_codes(path: Path) -> list[str]:
+    """Tests that name a code before the end of their docstring, and the first line elsewhere that holds one."""
+    rest, odd = path.read_text(encoding="utf-8").splitlines(), []
     for node in GENERATOR.test_functions(path):
         docstring = ast.get_docstring(node) or ""
         sentence, _ = GENERATOR.split_docstring(docstring)
-        assert not code_in(sentence), f"{node.name}: end the docstring with its codes, in parentheses"
-        assert not FAULT.search(sentence), f"{node.name}: end the docstring with its codes, in parentheses"
+        if code_in(sentence) or FAULT.search(sentence):
+            odd.append(f"{node.name}: end the docstring with its codes, in parentheses")
         if docstring:
             place = node.body[0]
             rest[place.lineno - 1 : place.end_lineno] = [""] * ((place.end_lineno or 0) - place.lineno + 1)
-    assert not code_in("\n".join(rest)), "say it in words: only a test's docstring names codes"
+    elsewhere = code_in("\n".join(rest))
+    return [*odd, *([f"say it in words, only a test's docstring names codes: {elsewhere}"] if elsewhere else [])]
+
+
+def test_codes_are_the_last_words_of_a_test() -> None:
+    """A code stands in parentheses at the end of a test's docstring, and nowhere else in the code of tests."""
+    assert found_in(python_files("tests"), misplaced_codes) == {}

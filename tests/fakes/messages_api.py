@@ -25,6 +25,8 @@ from tests.fakes.model_scenarios import JSON_TYPE, Reply, check, error, reply_to
 from tests.fakes.model_tokens import TokenBook
 
 TRICKLE_SECONDS = 0.05
+TRICKLE_PIECES = 20
+"""One second for a whole body."""
 
 
 @dataclass
@@ -195,8 +197,9 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
         await writer.drain()
         writer.close()
         return False
-    for byte in reply.body:
-        writer.write(bytes([byte]))
+    size = -(-len(reply.body) // TRICKLE_PIECES)
+    for start in range(0, len(reply.body), size):
+        writer.write(reply.body[start : start + size])
         await writer.drain()
         await asyncio.sleep(TRICKLE_SECONDS)
     return True

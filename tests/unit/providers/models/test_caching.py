@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from activities.roles.prompt_rendering import render_role
+from contracts.documents import DocumentRef
+from contracts.identity import digest
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalyzeInput
+from contracts.roles import ANALYZER, AnalyzeInput, SourceExtract
 from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import Unavailable
@@ -21,11 +23,15 @@ from tests.fakes.model_tokens import TokenBook
 MODEL = "claude-opus-4-8"
 PRICES = {MODEL: (5.0, 25.0)}
 BRIEF = "The question is looked at from the side of operators who run many tables. " * 20
+PAGE = "Table {number}: vacuum freezes its old rows before the numbers of its transactions wrap around. " * 20
+SOON = 30.0
+"""Seconds in which three requests arrive on any machine; who waits for another call's beginning waits for longer."""
 KEEPS = CapabilityOverrides(mode=ChatMode.TOOL, caching=True)
 
 
-def task(number: int = 1, *, brief: str = BRIEF, model: str = MODEL, aspect: str = "") -> EngineTask:
-    """An analysis of one sub-query of a run, rendered as activities do."""
+def task(number: int = 1, *, brief: str = BRIEF, model: str = MODEL, pages: int = 0) -> EngineTask:
+    """An analysis of one sub-query of a run, rendered as activities do, with so many pages that were read for it."""
+    documents = {digest(text): text for text in (PAGE.format(number=page) for page in range(pages))}
     given = AnalyzeInput(
         research_id="r-1",
         operation=f"analyze/1/{number}",
@@ -34,11 +40,11 @@ def task(number: int = 1, *, brief: str = BRIEF, model: str = MODEL, aspect: str
         date="2026-11-22",
         query="How does vacuum prevent wraparound?",
         brief=brief,
-        sub_query=PlanNode(id=f"sq-{number}", text=f"aspect {number} {aspect}"),
-        sources=[],
+        sub_query=PlanNode(id=f"sq-{number}", text=f"aspect {number}"),
+        sources=[SourceExtract(id=f"src-{one[:6]}", text=DocumentRef(hash=one)) for one in documents],
     )
-    rendered = render_role(ANALYZER, given, {})
-    return EngineTask(ANALYZER, given, {}, rendered.system, rendered.prompt, "1", rendered.common_length)
+    rendered = render_role(ANALYZER, given, documents)
+    return EngineTask(ANALYZER, given, documents, rendered.system, rendered.prompt, "1", rendered.common_length)
 
 
 def kept_from(tokens: int) -> TokenBook:
@@ -164,17 +170,26 @@ async def test_a_cancelled_first_call_lets_the_others_go() -> None:
     assert all(isinstance(end, asyncio.CancelledError) for end in ends)
 
 
-@pytest.mark.parametrize(("own", "query"), [(CapabilityOverrides(), ""), (KEEPS, "What else? " * 2_000)])
-async def test_short_beginnings_hold_nobody_back(own: CapabilityOverrides, query: str) -> None:
+@pytest.mark.parametrize(
+    ("own", "pages", "side_by_side"),
+    [(CapabilityOverrides(), 0, True), (KEEPS, 20, True), (KEEPS, 0, False)],
+    ids=["nothing is kept", "a small part", "a large part"],
+)
+async def test_short_beginnings_hold_nobody_back(own: CapabilityOverrides, pages: int, side_by_side: bool) -> None:
     """Where nothing is kept, or the beginning is a small part of the request, calls go side by side."""
     async with MessagesApi("slow") as api, engine_for({"default": api}, own={"default": own}) as engine:
-        asked = [asyncio.create_task(engine.answer(task(number, aspect=query))) for number in range(3)]
-        while len(api.calls) < 3:
-            await asyncio.sleep(0.01)
+        asked = [asyncio.create_task(engine.answer(task(number, pages=pages))) for number in range(3)]
+        if side_by_side:
+            async with asyncio.timeout(SOON):
+                while len(api.calls) < 3:
+                    await asyncio.sleep(0.01)
+        else:
+            await api.waiting.wait()
+            await asyncio.sleep(0.1)
+            assert len(api.calls) == 1
         for call in asked:
             call.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
-    assert len(api.calls) == 3
 
 
 async def test_what_was_written_lately_is_not_waited_for() -> None:
