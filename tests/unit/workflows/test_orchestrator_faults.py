@@ -120,6 +120,9 @@ async def test_stopped_within_any_unit_it_goes_on_where_it_was(tmp_path: Path, a
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
     undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
     assert found_by(later) == found_by(undisturbed)
+    assert {gap.description for gap in later.unaddressed_gaps()} == {
+        gap.description for gap in undisturbed.unaddressed_gaps()
+    }
     assert {record.status for record in later.agents} == {AgentStatus.DONE}
     assert len(tasks_of(later.plan)) == len(tasks_of(undisturbed.plan))
 
