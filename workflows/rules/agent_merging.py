@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from contracts.agents import AgentReport, AgentTask, Harvest, TaskResult, pack_contract
+from contracts.evidence import Gap
+from contracts.identity import gap_id
 from contracts.outcome import Counts
 from contracts.plan import PlanNode
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, SourceStatus, StopReason
-from workflows.rules.gaps import open_gaps, silent_gap
+from contracts.vocabulary import GapStatus, NodeStatus, SourceStatus, StopReason
+from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 from workflows.rules.sub_queries import queries_to_analyze
 
 MOST_NOTES = 10
@@ -88,9 +90,8 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
         for finding in found.findings
         if finding.id not in findings and clashing.isdisjoint(finding.evidence_ids)
     ]
-    gaps = {gap.id for gap in state.gaps}
-    of_node = {"origin": f"sub_query:{node}", "iteration": state.iteration}
-    state.gaps = [*state.gaps, *(gap.model_copy(update=of_node) for gap in found.gaps if gap.id not in gaps)]
+    if not result.is_stub:
+        state.gaps = _merge_gaps(state, found, node)
     new = _merge_sources(state, found, node)
     _merge_node(state, task, result, found, new)
     of_agent = {"sub_query_id": node, "iteration": state.iteration}
@@ -110,16 +111,34 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     return sorted(clashing)
 
 
+def _merge_gaps(state: ResearchState, found: Harvest, node: str) -> list[Gap]:
+    """The gaps of the run with those of the agent: a task that was given again takes back what it had left open."""
+    origin, stated = f"sub_query:{node}", {gap.id for gap in found.gaps}
+    of_node = {"origin": origin, "iteration": state.iteration}
+    gaps = {gap.id: gap for gap in state.gaps}
+    for gap in state.gaps:
+        if gap.origin == origin and gap.status is GapStatus.OPEN and gap.id not in stated:
+            gaps[gap.id] = gap.model_copy(update={"status": GapStatus.SUPERSEDED})
+    for gap in found.gaps:
+        known = gaps.get(gap.id)
+        if known is None or (known.origin == origin and known.status is GapStatus.SUPERSEDED):
+            gaps[gap.id] = gap.model_copy(update=of_node)
+    return list(gaps.values())
+
+
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: Harvest, new: int) -> None:
     """The node of the task, with what became of it; what was read and not analyzed is analyzed when the run ends."""
     node = next((node for node in state.plan.nodes if node.id == task.plan_node), None)
     if node is None:
         return
-    stated = [*result.gap_ids]
+    stated = [*node.stated_gaps] if result.is_stub else [*result.gap_ids]
     if not result.finding_ids and not stated and not result.is_stub:
-        silent = open_gaps(state, [silent_gap(node)], f"sub_query:{node.id}")
-        state.gaps = [*state.gaps, *silent]
-        stated = [gap.id for gap in silent]
+        # Who was cut short says nothing about what is to be found.
+        cut_short = {"status": NodeStatus.SKIPPED, "status_reason": result.problem} if result.problem else {}
+        silent = silent_gap(node.model_copy(update=cut_short))
+        state.gaps = reopen_stated(state.gaps, [silent])
+        state.gaps = [*state.gaps, *open_gaps(state, [silent], f"sub_query:{node.id}")]
+        stated = [gap_id(silent.description)]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
         "error": result.problem if result.is_stub else None,
@@ -127,7 +146,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "result_count": node.result_count + sum(record.found for record in found.queries),
         "new_source_count": node.new_source_count + new,
         "duplicate_count": node.duplicate_count + found.duplicates,
-        "stated_gaps": _union(node.stated_gaps, stated),
+        "stated_gaps": stated,
     }
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
     if not found.unanalyzed:

@@ -120,6 +120,9 @@ async def test_stopped_within_any_unit_it_goes_on_where_it_was(tmp_path: Path, a
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
     undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
     assert found_by(later) == found_by(undisturbed)
+    assert {gap.description for gap in later.unaddressed_gaps()} == {
+        gap.description for gap in undisturbed.unaddressed_gaps()
+    }
     assert {record.status for record in later.agents} == {AgentStatus.DONE}
     assert len(tasks_of(later.plan)) == len(tasks_of(undisturbed.plan))
 
@@ -274,6 +277,60 @@ async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypa
     assert "The plan has a step more, as the person who asked wants it: 4. " in str(turns[1]["messages"][-1])
     assert len(state.agents) == 2
     assert [step.status for step in steps_of(state.plan)] == [NodeStatus.COMPLETED] * 4
+
+
+async def test_a_wish_that_a_model_sends_nobody_for_is_researched_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for the report again and again, the run tells what the person wants, then rules send an agent for it."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = [name for name, _ in called(body)]
+        if not made:
+            return blocks(body, ("research_agent", {"task": TASKS[0], "steps": [1]}))
+        return blocks(body, ("generate_report", {}))
+
+    works(monkeypatch, "orchestrator", work)
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state, inbox = await begin(world, strategy="orchestrator"), Inbox()
+        driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
+        for _ in range(2):
+            await driver.step()
+        inbox.steering.append(read_guidance(PERSON, WISH, state))
+        await driver.conduct()
+        await world.close()
+    assert "The person who asked wants these, so send an agent for each: 4." in str(requests_of(api, "orchestrator"))
+    assert [record.task.text for record in state.agents] == [TASKS[0], "base backups"]
+    assert [step.status for step in steps_of(state.plan)] == [
+        NodeStatus.COMPLETED,
+        NodeStatus.SKIPPED,
+        NodeStatus.SKIPPED,
+        NodeStatus.COMPLETED,
+    ]
+
+
+async def test_a_wish_that_no_cycle_is_left_for_ends_the_run_by_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody judged it not to be needed: the cycles were used up."""
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = [name for name, _ in called(body)]
+        return blocks(body, ("generate_report", {}) if made else ("research_agent", {"task": TASKS[0]}))
+
+    works(monkeypatch, "orchestrator", work)
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state, inbox = await begin(world, strategy="orchestrator", limits={"max_iterations": 3}), Inbox()
+        driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
+        for _ in range(2):
+            await driver.step()
+        inbox.steering.append(read_guidance(PERSON, WISH, state))
+        await driver.conduct()
+        await world.close()
+    assert state.result is not None
+    assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, StopReason.MAX_ITERATIONS)
 
 
 # --- agents that fail ------------------------------------------------------------------------------------------------

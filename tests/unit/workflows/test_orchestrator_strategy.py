@@ -27,6 +27,7 @@ from workflows.agent_driver import AgentDriver
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.orchestrator.cycle import SENT_BY_RULES
 from workflows.strategies.orchestrator.orchestrator_position import CycleUnit, OrchestratorPosition, read_position
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 from workflows.strategies.orchestrator.task_nodes import steps_of, tasks_of
@@ -297,14 +298,35 @@ async def test_an_unknown_agent_cannot_be_continued(tmp_path: Path, monkeypatch:
 
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven deciding turns, whatever is done with them; a thought never follows a thought (S3-017, S3-047, S3-060)."""
+    """Seven deciding turns, whatever is done with them; a thought never follows a thought, and rules send agents in
+    the end (S3-017, S3-047, S3-060).
+    """
     works(monkeypatch, "orchestrator", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
     state, host, api, _ = await with_model(tmp_path)
-    assert len(requests_of(api, "orchestrator")) == 7
-    assert host.agents == []
+    assert len(requests_of(api, "orchestrator")) == 6
+    assert read_position(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
+    assert [asked.task.text for asked in host.agents] == [step.text for step in steps_of(state.plan)]
+    assert SENT_BY_RULES in state.degraded
+    assert state.findings
+
+
+async def test_a_report_that_is_asked_for_before_anything_was_found_is_not_all_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever words no task that stands by itself, or sends nobody: rules send an agent for each step, and say so."""
+    pointing = ("research_agent", {"task": "Find out what step 2 of the plan needs"})
+
+    def work(body: Body) -> list[dict[str, Any]]:
+        made = [name for name, _ in called(body)]
+        return blocks(body, ("generate_report", {})) if made else blocks(body, pointing)
+
+    works(monkeypatch, "orchestrator", work)
+    state, _, api, _ = await with_model(tmp_path)
     assert state.result is not None
-    assert state.result.outcome in (Outcome.FAILED, Outcome.EMPTY)
+    assert state.result.outcome is Outcome.COMPLETED
+    assert len(requests_of(api, "orchestrator")) == 3
+    assert "the orchestrator sent nobody for steps of the plan" in str(state.result.report)
 
 
 async def test_an_agent_that_only_thinks_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from contracts.request import Approve
 from contracts.resolved import EffectiveGates
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
+from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
 from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
 from tests.toy.errand import ERRAND_LIMITS
 from workflows.rules.agent_merging import merge_agent, task_result
@@ -176,6 +176,23 @@ def test_an_agent_that_found_nothing_leaves_a_gap() -> None:
     (opened,) = run.gaps
     assert opened.origin == "sub_query:agent-1"
     assert run.plan.nodes[0].stated_gaps == [opened.id]
+
+
+def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() -> None:
+    """Its gap says why nobody looked to the end; given again, the task takes that back, found or not found (S3-064)."""
+    task, result = agent("agent-1", gaps=[])
+    run = run_with(task)
+    merge_agent(run, task, result.model_copy(update={"problem": "it was told to stop"}))
+    (cut,) = run.gaps
+    assert cut.description == "“task of agent-1” was not looked into to its end (it was told to stop)."
+    merge_agent(run, task, result)
+    silent = run.gaps[-1]
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]
+    assert run.plan.nodes[0].stated_gaps == [silent.id]
+    merge_agent(run, *agent("agent-1", "one", gaps=[]))
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED] * 2
+    merge_agent(run, task, result)
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]
 
 
 def test_what_was_not_read_before_is_taken_from_who_could_read_it() -> None:

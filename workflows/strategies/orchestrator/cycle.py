@@ -7,12 +7,13 @@ from contracts.orchestrator_roles import AGENT_TOOL, ORCHESTRATOR, REPORT_TOOL, 
 from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
-from contracts.vocabulary import StopReason
+from contracts.vocabulary import EngineKind, StopReason
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.cycle_rules import (
     ENOUGH_THOUGHT,
     LOOK_AT_RESULTS,
+    MOST_FRUITLESS_CYCLES,
     MOST_SILENT_TURNS,
     NOTHING_FOUND,
     THINK_ALONE,
@@ -37,6 +38,7 @@ REPORTED: Final = "The report is being written."
 SILENT: Final = "the orchestrator called no tool"
 ASKED_FOR_REPORT: Final = "the orchestrator asked for the report"
 USED_UP: Final = "the cycles are used up"
+SENT_BY_RULES: Final = "the orchestrator sent nobody for steps of the plan, so rules sent an agent for each of them"
 
 
 async def work_cycle(run: ResearchRun) -> None:
@@ -58,6 +60,10 @@ async def work_cycle(run: ResearchRun) -> None:
 
 
 def _end_cycle(run: ResearchRun, position: OrchestratorPosition) -> None:
+    if position.dispatched:
+        position.fruitless = 0
+    elif not position.thought:
+        position.fruitless += 1
     position.is_under_way, position.is_sorted = False, False
     position.dispatched, position.refused = [], {}
     position.cycle += 1
@@ -68,8 +74,10 @@ def _end_cycle(run: ResearchRun, position: OrchestratorPosition) -> None:
 
 async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
     """Have the orchestrator take its turn; whether it called anything. Raises `Interrupted`."""
+    position.by_rules = _rules_decide(run, position)
+    engine = EngineKind.EXTRACTIVE if position.by_rules else None
     for silent in range(MOST_SILENT_TURNS):
-        output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, silent))
+        output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, silent), engine)
         position.transcript, position.answers = output.transcript, []
         if output.calls:
             position.calls, position.is_under_way = output.calls, True
@@ -85,6 +93,20 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
         raise Interrupted(StopReason.PROVIDER_OUTAGE)
     position.ended = f"{SILENT} in cycle {number}"
     return False
+
+
+def _rules_decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
+    """Whether rules send the agents that a model does not get sent: a question is not given up for its wording."""
+    is_fruitless = position.fruitless >= MOST_FRUITLESS_CYCLES and run.resolved.engine is EngineKind.MODEL
+    if not (is_fruitless and _indispensable(run.state)):
+        return False
+    run.degrade(SENT_BY_RULES)
+    return True
+
+
+def _indispensable(state: ResearchState) -> list[PlanNode]:
+    """Steps that an agent must be sent for: all of them where nothing was found yet, else what a person asked for."""
+    return [step for step in unserved(state.plan) if step.gap_id or not has_results(state)]
 
 
 def _request(run: ResearchRun, position: OrchestratorPosition, silent: int) -> OrchestrateInput:
@@ -109,7 +131,7 @@ def _request(run: ResearchRun, position: OrchestratorPosition, silent: int) -> O
         at_once=at_once(run.resolved.limits),
         cycles=deciding_cycles(run.resolved.limits),
         reasons=thinks,
-        unserved=_numbers(state, unserved(state.plan)),
+        unserved=_numbers(state, _indispensable(state) if position.by_rules else unserved(state.plan)),
     )
 
 
@@ -162,11 +184,13 @@ def _report_now(run: ResearchRun, position: OrchestratorPosition) -> str:
         position.objected = True
         numbers = ", ".join(str(number) for number in _numbers(state, left))
         run.decide(DECIDER, "object_to_report", f"no agent was sent for steps {numbers}", {"steps": numbers})
+        wanted = ", ".join(str(number) for number in _numbers(state, wished))
+        rest = f" The person who asked wants these, so send an agent for each: {wanted}." if wished else ""
         return (
-            f"No agent was sent for these steps of the plan: {numbers}. Send agents for what the answer needs of them, "
-            "or call generate_report again to leave them out."
+            f"No agent was sent for these steps of the plan: {numbers}.{rest} Send agents for what the answer needs, "
+            "or call generate_report again to leave the others out."
         )
-    position.ended = ASKED_FOR_REPORT
+    position.ended = USED_UP if wished else ASKED_FOR_REPORT
     leave_out(run, position, [step for step in left if not step.gap_id])
     return REPORTED
 

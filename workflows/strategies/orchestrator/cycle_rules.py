@@ -10,6 +10,8 @@ FORCED_CYCLES: Final = 1
 """Of the cycles that a limit names: the last one writes the report, whatever the orchestrator would decide."""
 MOST_SILENT_TURNS: Final = 2
 """Turns of one cycle in which no tool is called: the first is answered with a reminder, the second ends the cycles."""
+MOST_FRUITLESS_CYCLES: Final = 2
+"""Cycles in a row that bring nothing, while steps of the plan have no agent: rules take the next turn."""
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
 ENOUGH_THOUGHT: Final = "A thought follows a round of agents, and never another thought: call one of the other tools."

@@ -58,8 +58,9 @@ def take_calls(run: ResearchRun, calls: Sequence[ToolCall]) -> None:
 def _refusal(run: ResearchRun, asked: AgentArguments) -> str:
     """Why no agent is sent; empty where one is."""
     state, continues = run.state, asked.continue_agent.strip()
-    # Without a model tasks are the question's own words, and nobody could word them better.
-    if run.resolved.engine is EngineKind.MODEL and (problem := problem_of(asked.task)):
+    # Tasks of rules are the question's own words, and nobody could word them better.
+    by_rules = run.resolved.engine is not EngineKind.MODEL or position_of(state).by_rules
+    if not by_rules and (problem := problem_of(asked.task)):
         return problem
     done = [record.task.id for record in state.agents if record.status is AgentStatus.DONE]
     if continues and continues not in done:

@@ -54,6 +54,10 @@ class OrchestratorPosition(Position):
     """Whether the turn before was a thought."""
     must_think: bool = False
     """Whether agents have reported since the last thought."""
+    fruitless: int = 0
+    """Cycles in a row in which no agent was sent and nothing was thought or concluded."""
+    by_rules: bool = False
+    """Whether rules took the turn under way, because the model's brought nothing."""
     reminded: bool = False
     """Whether the orchestrator was told to look further: it is once."""
     objected: bool = False

@@ -26,7 +26,7 @@ STEM: Final = 5
 
 
 def remarks_on(task: str, findings: Sequence[Finding], left_out: int = 0) -> list[str]:
-    """What an orchestratorknow of a report before it relies on it; empty where nothing stands out."""
+    """What an orchestrator is to know of a report before it relies on it; empty where nothing stands out."""
     if not findings:
         return ["nothing was found"]
     remarks = []
