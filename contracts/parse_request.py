@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from contracts.display_text import either
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
 from contracts.strategies import PLANNED, declaration, list_selectable
@@ -56,7 +57,9 @@ def error_lines(error: ValidationError) -> list[str]:
 
 def unavailable(request: ResearchRequest) -> list[str]:
     """Lines for everything that is known by name but not built yet: refused, never ignored."""
-    return [f"{path}: {RESTING}" for path, is_asked in _asked_for(request).items() if is_asked]
+    instead = {"strategy": f"; choose {either([each.name for each in list_selectable()])}"}
+    asked = [path for path, is_asked in _asked_for(request).items() if is_asked]
+    return [f"{path}: {RESTING}{instead.get(path, '; leave it out')}" for path in asked]
 
 
 def _asked_for(request: ResearchRequest) -> dict[str, bool]:
@@ -75,7 +78,7 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
     known = [strategy.name for strategy in list_selectable()]
     if request.strategy not in (*known, *PLANNED):
-        return [f"strategy: unknown; expected {' or '.join(known)}"]
+        return [f"strategy: unknown; choose {either(known)}"]
     if lines := _beyond_strategy(request):
         return lines
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -1,11 +1,13 @@
 """Runs as the session store tells them, and the stores' places."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from client.cli.command_context import last_outcome, result_of, status_at_checkpoint
+from client.cli.command_context import CommandContext, last_outcome, result_of, status_at_checkpoint
 from client.cli.run import request_again
+from client.cli.show import _status
 from client.cli.stores import open_stores, read_deleted_histories, record_deleted_histories
 from contracts.outcome import ResearchResult
 from contracts.presets import preset
@@ -61,6 +63,25 @@ def test_the_clock_of_an_interrupted_run_stands_still() -> None:
     """Elapsed time is that of the last checkpoint, not the time since it died."""
     stopped = state(status=RunStatus.RUNNING, clock_started_at=1_000.0, active_seconds_before=12.0)
     assert status_at_checkpoint(stopped).elapsed_seconds == 12.0
+
+
+async def test_a_run_that_ended_without_a_report_says_how(tmp_path: Path) -> None:
+    """A cancelled run was not interrupted: when it ended, how long it had worked, and how to go on are told."""
+    begun = datetime.now(tz=UTC) - timedelta(seconds=40)
+    settings = Settings(home=tmp_path)
+    async with open_stores(settings) as stores:
+        for name, status in (("ended", RunStatus.CANCELLED), ("cut-off", RunStatus.RUNNING)):
+            stored = state(status=status, clock_started_at=begun.timestamp()).model_dump_json()
+            await stores.sessions.save(name, stored, closed=status is RunStatus.CANCELLED)
+        context = CommandContext(settings, stores, reads_only=True)
+        ended, note = await _status(context, "ended")
+        cut_off, warning = await _status(context, "cut-off")
+    assert (ended.outcome, ended.stop_reason) == (Outcome.CANCELLED, StopReason.USER_CANCELLED)
+    assert datetime.fromisoformat(ended.ended_at or "") > begun
+    assert 40 <= ended.elapsed_seconds < 300
+    assert note == "its state is kept: research resume ended"
+    assert (cut_off.outcome, cut_off.ended_at) == (None, None)
+    assert warning == "the run was interrupted: research resume cut-off"
 
 
 def test_a_resumed_run_is_asked_the_same_question() -> None:
