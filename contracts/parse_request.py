@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from contracts.display_text import either
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
-from contracts.strategies import PLANNED, declaration, list_selectable
+from contracts.strategies import PLANNED, declaration, list_declared, list_selectable
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -79,7 +79,8 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     known = [strategy.name for strategy in list_selectable()]
     if request.strategy not in (*known, *PLANNED):
         return [f"strategy: unknown; choose {either(known)}"]
-    if lines := _beyond_strategy(request):
+    goes_on = request.continue_from is not None and "strategy" not in request.model_fields_set
+    if lines := [] if goes_on else unknown_to_strategy(request, request.strategy):
         return lines
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
@@ -94,11 +95,16 @@ STEP_LIMITS: Final = ("min_steps", "max_steps", "max_searches_per_step", "max_re
 AGENT_LIMITS: Final = ("agent_seconds", "agent_wait_seconds")
 
 
-def _beyond_strategy(request: ResearchRequest) -> list[str]:
-    """What the strategy that the request names does not know, though another one may."""
-    if request.strategy in PLANNED:
+def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
+    """Lines for what a request asks for and this strategy does not know, though another one may.
+
+    A run that goes on has the strategy of its session, which is known where that is read.
+    """
+    if name in PLANNED:
         return []  # said already
-    strategy = declaration(request.strategy)
+    if name not in [strategy.name for strategy in list_declared()]:
+        return ["strategy: no installed package declares it; install the one that the run was begun with"]
+    strategy = declaration(name)
     lines = []
     if request.mode not in (Mode.AUTO, Mode.DEEP, *strategy.modes):
         others = [other.name for other in list_selectable() if request.mode in other.modes]

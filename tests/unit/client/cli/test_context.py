@@ -89,7 +89,7 @@ def test_a_resumed_run_is_asked_the_same_question() -> None:
     resolved = state().resolved
     assert resolved is not None
     again = request_again(resolved)
-    assert (again["query"], again["tenant"]) == ("Why?", "acme")
+    assert (again["query"], again["strategy"], again["tenant"]) == ("Why?", "supervisor", "acme")
     assert "limits" not in again
     assert request_again(resolved, "other")["models"] == dict.fromkeys(("simple", "analytical", "complex"), "other")
     used = resolved.model_copy(update={"models": {"simple": "m", "analytical": "m", "complex": "m"}})
