@@ -5,7 +5,7 @@ from typing import Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from activities.strategy_needs import unmet_need
-from contracts.parse_request import unavailable
+from contracts.parse_request import unavailable, unknown_to_strategy
 from contracts.presets import (
     chosen_limits,
     depth_of,
@@ -327,7 +327,8 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused(StopReason.INVALID_INPUT, "query: this id belongs to another question; choose another id")
-    if lines := [*unavailable(request), *_unchangeable(stored, request)]:
+    lines = [*unavailable(request), *_unchangeable(stored, request), *unknown_to_strategy(request, stored.strategy)]
+    if lines:
         raise RunRefused(StopReason.INVALID_INPUT, "\n".join(lines))
     depth = stored.depth if request.depth is Depth.AUTO else request.depth
     key = (stored.strategy, depth)
@@ -348,6 +349,7 @@ def resolve_again(
             "verify": request.verify or stored.verify,
             "checks": _checks_again(stored, request),
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
+            "priority": request.priority if "priority" in request.model_fields_set else stored.priority,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
             "guidance_words": stored.guidance_words or pack_words(guidance_words(stored.language)),
             "question_words": stored.question_words or meaning_words(stored.query[:MOST_READ], stored.language),
@@ -375,6 +377,7 @@ def _unchangeable(stored: ResolvedResearch, request: ResearchRequest) -> list[st
     corpus = stored.corpus.name if stored.corpus else None
     changed = {
         "strategy": "strategy" in given and request.strategy != stored.strategy,
+        "mode": request.mode not in (Mode.AUTO, stored.mode),
         "corpus": request.corpus is not None and request.corpus != corpus,
         "system_prompt": request.system_prompt is not None and request.system_prompt != stored.system_prompt,
         "context": "context" in given and request.context != stored.context,

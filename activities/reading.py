@@ -12,8 +12,9 @@ from activities.assessment.source_assessment import Judge, best_quality
 from activities.attempts import Past, count_attempts
 from activities.failure_translation import READING, RECORDS, translate_errors
 from activities.permitted import check_permission
-from activities.roles.lenient_values import one_line, shorten
+from activities.roles.lenient_values import one_line
 from activities.roles.untrusted import INVISIBLE
+from contracts.display_text import shorten
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
 from contracts.sources import CHOSEN_BY_OPERATOR, SearchHit

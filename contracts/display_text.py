@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Final
 
 CONTROLS: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
@@ -19,6 +20,22 @@ def plural(count: int, noun: str) -> str:
     """`1 gap`, `2 gaps`, `3 sub-queries`."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else many}"
+
+
+def either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters, cut between words and marked with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    spaced = head.rfind(" ")
+    # A text without spaces (Chinese, a long identifier) is cut where the limit falls.
+    return (head[:spaced] if spaced > limit // 2 else head).rstrip() + "…"
 
 
 def visible(text: str) -> str:

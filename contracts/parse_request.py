@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from contracts.display_text import either
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.shapes import expectation
-from contracts.strategies import PLANNED, declaration, list_selectable
+from contracts.strategies import PLANNED, declaration, list_declared, list_selectable
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -56,7 +57,9 @@ def error_lines(error: ValidationError) -> list[str]:
 
 def unavailable(request: ResearchRequest) -> list[str]:
     """Lines for everything that is known by name but not built yet: refused, never ignored."""
-    return [f"{path}: {RESTING}" for path, is_asked in _asked_for(request).items() if is_asked]
+    instead = {"strategy": f"; choose {either([each.name for each in list_selectable()])}"}
+    asked = [path for path, is_asked in _asked_for(request).items() if is_asked]
+    return [f"{path}: {RESTING}{instead.get(path, '; leave it out')}" for path in asked]
 
 
 def _asked_for(request: ResearchRequest) -> dict[str, bool]:
@@ -75,8 +78,9 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
     known = [strategy.name for strategy in list_selectable()]
     if request.strategy not in (*known, *PLANNED):
-        return [f"strategy: unknown; expected {' or '.join(known)}"]
-    if lines := _beyond_strategy(request):
+        return [f"strategy: unknown; choose {either(known)}"]
+    goes_on = request.continue_from is not None and "strategy" not in request.model_fields_set
+    if lines := [] if goes_on else unknown_to_strategy(request, request.strategy):
         return lines
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
@@ -91,11 +95,16 @@ STEP_LIMITS: Final = ("min_steps", "max_steps", "max_searches_per_step", "max_re
 AGENT_LIMITS: Final = ("agent_seconds", "agent_wait_seconds")
 
 
-def _beyond_strategy(request: ResearchRequest) -> list[str]:
-    """What the strategy that the request names does not know, though another one may."""
-    if request.strategy in PLANNED:
+def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
+    """Lines for what a request asks for and this strategy does not know, though another one may.
+
+    A run that goes on has the strategy of its session, which is known where that is read.
+    """
+    if name in PLANNED:
         return []  # said already
-    strategy = declaration(request.strategy)
+    if name not in [strategy.name for strategy in list_declared()]:
+        return ["strategy: no installed package declares it; install the one that the run was begun with"]
+    strategy = declaration(name)
     lines = []
     if request.mode not in (Mode.AUTO, Mode.DEEP, *strategy.modes):
         others = [other.name for other in list_selectable() if request.mode in other.modes]

@@ -1,6 +1,6 @@
 """What activities see of the outside world."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -122,6 +122,9 @@ class ContentStore(Protocol):
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
         """Remove a document; whether it is gone, which it already may have been."""
+
+    async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
+        """Remove every document whose hash is not among these; how many there were."""
 
 
 class Notebooks(Protocol):

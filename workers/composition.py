@@ -44,7 +44,7 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.left_behind import LEFT_BEHIND
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import open_records
+from providers.storage.stored_records import has_sole_sessions, open_records
 from workers.dev_server.attach import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
@@ -166,7 +166,8 @@ async def _records(
             return shared.calls
 
         notes = open_records(settings.content_url, settings.home, LEFT_BEHIND)
-        retention = Retention(sessions, content, notes, calls, client)
+        sole = has_sole_sessions(settings.content_url)
+        retention = Retention(sessions, content, notes, calls, client, sole=sole)
         sweeping = partial(sweep_now_and_then, retention, settings.retention_days, shared.store)
         await stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,6 +14,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts import names
+from contracts.display_text import plural
 from contracts.documents import DocumentRef
 from providers.errors import ProviderError
 from providers.interfaces import CallStore, ContentStore, SessionStore, SharedStore
@@ -25,6 +26,8 @@ OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
 PATIENCE: Final = timedelta(seconds=10)
 SWEPT_EVERY_SECONDS: Final = 6 * 3_600.0
+READINGS: Final = 3
+"""How often the sessions are read while runs are saved."""
 SWEPT: Final = "retention/swept"
 """In the shared store while no process needs to sweep again."""
 
@@ -33,6 +36,10 @@ logger = structlog.get_logger(__name__)
 
 class ServerSilent(ProviderError):
     """It cannot be told which runs are going on, so nothing is removed that one of them may use."""
+
+
+class DocumentsKept(ProviderError):
+    """It cannot be told which documents are in use."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +64,19 @@ class Retention:
         notes: Records,
         calls: Callable[[], Awaitable[CallStore]],
         client: Client | None,
+        *,
+        sole: bool = True,
     ) -> None:
-        """`notes` are the documents that deleted runs left behind (`providers.storage.left_behind`)."""
+        """`notes` are the documents that deleted runs left behind (`providers.storage.left_behind`).
+
+        `sole` says that no other sessions name documents of this store.
+        """
         self._sessions = sessions
         self._content = content
         self._notes = notes
         self._calls = calls
         self._client = client
+        self._sole = sole
 
     async def older_than(self, age: timedelta) -> list[str]:
         """Ids of the runs that were saved last so long ago and are not going on. Raises `ServerSilent`."""
@@ -80,44 +93,52 @@ class Retention:
         The journal goes first: while it cannot be removed, everything of that run stays. Raises `ContentCorrupt` for a
         damaged note of documents, `SharedStateUnavailable`, `RPCError`.
         """
+        saved = await self._saved()
         kept = await self._sessions.documents()
-        saved = {session.research_id: session.saved_at for session in await self._sessions.list()}
         answers, histories, runs = 0, list[str](), 0
         for research_id in research_ids:
-            if not _is_past(saved.get(research_id, ""), KEPT_SECONDS):
+            if not _is_past(saved.pop(research_id, ""), KEPT_SECONDS):
                 answers += await (await self._calls()).forget(research_id)
             documents = [DocumentRef(hash=each) for each in kept.pop(research_id, None) or ()]
             await asyncio.to_thread(note_documents, self._notes, research_id, documents)
             histories += await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
             runs += 1
-        removed, why = await self._remove_documents(kept)
+        removed, why = await self._remove_left_behind(saved, kept)
         return Removed(runs, removed, answers, tuple(histories), why)
 
-    async def _remove_documents(self, kept: Mapping[str, frozenset[str] | None]) -> tuple[int, str]:
-        """Remove documents of deleted runs that no run uses: how many were removed, and why the rest is kept.
+    async def sweep(self, research_ids: Iterable[str]) -> Removed:
+        """Remove runs, then every document that no run names and that is older than the journal of calls.
 
-        What a run that goes on has read since its last checkpoint is in no session: but it was put there after the
-        run began. The server is asked after the sessions were read: a run that began meanwhile began just now.
+        Such documents were put by calls whose host was lost, or by calls of a run that was deleted meanwhile. Where
+        there is no session at all, the sessions may be missing rather than the runs: then these documents stay.
+        Raises what `remove` raises, `Unavailable`.
         """
+        known = bool(await self._saved())
+        removed = await self.remove(research_ids)
+        if not (known and self._sole):
+            return removed
+        try:
+            used, earliest = await self._used(await self._saved(), await self._sessions.documents())
+        except (DocumentsKept, ServerSilent) as error:
+            return replace(removed, kept=removed.kept or f"documents that no run names are kept ({error})")
+        settled = datetime.now(UTC) - timedelta(seconds=KEPT_SECONDS)
+        others = await self._content.delete_others(used, unless_put_since=min(settled, earliest or settled))
+        return replace(removed, documents=removed.documents + others)
+
+    async def _remove_left_behind(
+        self, saved: Mapping[str, str], kept: Mapping[str, frozenset[str] | None]
+    ) -> tuple[int, str]:
+        """Remove documents of deleted runs that no run uses: how many were removed, and why the rest is kept."""
         waiting = await asyncio.to_thread(read_noted_documents, self._notes)
         unused = {each.hash: each for documents in waiting.values() for each in documents}
-        unreadable = [research_id for research_id, used in kept.items() if used is None]
-        if unused and unreadable:
-            return 0, f"{len(unused)} documents are kept until all sessions can be read ({unreadable[0]} cannot)"
-        for used in kept.values():
-            for each in used or ():
-                unused.pop(each, None)
         if not unused:
-            await asyncio.to_thread(forget_documents, self._notes, waiting)
             return 0, ""
         try:
-            began = await self._open_runs()
-        except ServerSilent as error:
-            return 0, f"{len(unused)} documents are kept ({error})"
-        if {session.research_id for session in await self._sessions.list()} - kept.keys() - began.keys():
-            return 0, f"{len(unused)} documents are kept: a run was saved meanwhile"
-        earliest = min(began.values(), default=None)
+            used, earliest = await self._used(saved, kept)
+        except (DocumentsKept, ServerSilent) as error:
+            return 0, f"{_kept(len(unused))} ({error})"
+        unused = {digest: each for digest, each in unused.items() if digest not in used}
         gone = {
             reference.hash
             for reference in unused.values()
@@ -128,7 +149,31 @@ class Retention:
         ]
         await asyncio.to_thread(forget_documents, self._notes, done)
         left = len(unused) - len(gone)
-        return len(gone), f"{left} documents are kept while a run that may use them is going on" if left else ""
+        return len(gone), f"{_kept(left)} while a run that may use them is going on" if left else ""
+
+    async def _used(
+        self, saved: Mapping[str, str], kept: Mapping[str, frozenset[str] | None]
+    ) -> tuple[frozenset[str], datetime | None]:
+        """What the sessions name, and when the oldest open run began; None if none is open.
+
+        What a run that goes on has read since its last checkpoint is in no session: but it was put there after the
+        run began. The server is asked after the sessions were read: a run that began meanwhile began just now. A run
+        that ended meanwhile has saved what it uses, so the sessions are read again. Raises `DocumentsKept`,
+        `ServerSilent`.
+        """
+        for _ in range(READINGS):
+            if unreadable := [research_id for research_id, used in kept.items() if used is None]:
+                raise DocumentsKept(f"until all sessions can be read: {unreadable[0]} cannot")
+            began = await self._open_runs()
+            now = await self._saved()
+            if all(saved.get(research_id) == at for research_id, at in now.items() if research_id not in began):
+                return frozenset().union(*(used or () for used in kept.values())), min(began.values(), default=None)
+            saved, kept = now, await self._sessions.documents()
+        raise DocumentsKept("runs are saved all the time")
+
+    async def _saved(self) -> dict[str, str]:
+        """When each run was saved last."""
+        return {session.research_id: session.saved_at for session in await self._sessions.list()}
 
     async def _open_runs(self) -> dict[str, datetime]:
         return {} if self._client is None else await open_runs(self._client)
@@ -175,10 +220,13 @@ async def sweep_now_and_then(retention: Retention, days: int, shared: SharedStor
 
 
 async def _sweep(retention: Retention, days: int) -> None:
-    old = await retention.older_than(timedelta(days=days))
-    if old:
-        removed = await retention.remove(old)
+    removed = await retention.sweep(await retention.older_than(timedelta(days=days)))
+    if removed.runs or removed.documents or removed.kept:
         logger.info("retention.swept", runs=removed.runs, documents=removed.documents, kept=removed.kept)
+
+
+def _kept(count: int) -> str:
+    return f"{plural(count, 'document')} {'is' if count == 1 else 'are'} kept"
 
 
 def _is_past(saved_at: str, seconds: float) -> bool:

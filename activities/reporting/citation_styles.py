@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from activities.reporting.citations import CitationMark, NumberedText
 from activities.reporting.links import Registry, strip_addresses_shown, write_target
 from activities.reporting.markdown_layout import escape_markdown, layout, one_line, plain_text
-from activities.roles.lenient_values import shorten
+from contracts.display_text import shorten
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
 from contracts.sources import Source

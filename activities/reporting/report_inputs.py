@@ -12,10 +12,10 @@ from activities.reporting.links import Registry, strip_addresses_shown
 from activities.reporting.markdown_layout import escape_markdown, one_line
 from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.reporting.report_words import ReportWords
-from activities.roles.lenient_values import shorten
 from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
 from contracts.checking import Correction
 from contracts.claims import ClaimVerdict
+from contracts.display_text import shorten
 from contracts.evidence import Finding
 from contracts.outcome import Ending
 from contracts.request import Uncited

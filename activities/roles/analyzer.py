@@ -9,9 +9,10 @@ from activities.roles.exclusion_checks import is_left_out
 from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import clamp, find_member, line_of, one_line, shorten
+from activities.roles.lenient_values import clamp, find_member, line_of, one_line
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
+from contracts.display_text import shorten
 from contracts.evidence import Evidence, Finding, QualityUpdate
 from contracts.independence import bounded_confidence, supported_confidence, voice_of
 from contracts.roles import (

@@ -15,7 +15,7 @@ from activities.roles.excerpts import part_of
 from activities.roles.finishers import Draft
 from activities.roles.grounding import find_quote
 from activities.roles.labels import label_all, label_key, label_of
-from activities.roles.lenient_values import line_of, shorten
+from activities.roles.lenient_values import line_of
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import data, guard_line
 from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
@@ -26,6 +26,7 @@ from contracts.checking_roles import (
     VerdictDraft,
 )
 from contracts.claims import Verdict
+from contracts.display_text import shorten
 from providers.text import detect_language
 from providers.verification.rules_checker import (
     PassageWords,

@@ -7,8 +7,8 @@ one by its answers to true statements. The control says what no page speaks of: 
 from collections.abc import Sequence
 from typing import Final
 
-from activities.roles.lenient_values import shorten
 from contracts.checking import AskedClaim
+from contracts.display_text import shorten
 from contracts.identity import long_hash
 from providers.verification.rules_checker import PassageWords
 

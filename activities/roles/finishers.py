@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import clamp, encodable, find_member, line_of, shorten
+from activities.roles.lenient_values import clamp, encodable, find_member, line_of
 from contracts.base import Contract
+from contracts.display_text import shorten
 from contracts.identity import normalized_text
 from contracts.roles import (
     ClarifyDraft,

@@ -5,8 +5,9 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import Final
 
-from activities.roles.lenient_values import one_line, shorten
+from activities.roles.lenient_values import one_line
 from activities.roles.untrusted import INVISIBLE, INVISIBLE_CLASS
+from contracts.display_text import shorten
 from contracts.unicode_forms import normalize
 
 SHORTEST_QUOTE: Final = 8

@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import TypeVar
 
+from contracts.display_text import shorten
+
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -20,16 +22,6 @@ def clamp(number: float, lowest: float, highest: float) -> float:
 def one_line(text: str) -> str:
     """The text with every run of white space as one space."""
     return " ".join(text.split())
-
-
-def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters, cut between words and marked with an ellipsis."""
-    if len(text) <= limit:
-        return text
-    head = text[: limit - 1]
-    spaced = head.rfind(" ")
-    # A text without spaces (Chinese, a long identifier) is cut where the limit falls.
-    return (head[:spaced] if spaced > limit // 2 else head).rstrip() + "…"
 
 
 def encodable(text: str) -> str:

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from activities.roles.canary_check import texts_of, with_canary
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_key
-from activities.roles.lenient_values import shorten
 from activities.roles.prompt_blocks import PromptRendering, common_values
 from activities.roles.prompt_files import prompt_of
 from activities.roles.prompt_rendering import render_role
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts.canary import repeats
 from contracts.decisions import Guidance
+from contracts.display_text import shorten
 from contracts.documents import DocumentRef
 from contracts.identity import digest
 from contracts.roles import RoleSpec

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from activities.roles.evidence_markers import with_escaped_markers
-from activities.roles.lenient_values import one_line, shorten
+from activities.roles.lenient_values import one_line
 from contracts.base import Contract
+from contracts.display_text import shorten
 
 C = TypeVar("C", bound=Contract)
 

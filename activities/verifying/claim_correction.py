@@ -12,7 +12,6 @@ from typing import Final
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.roles.evidence_markers import without_markers
-from activities.roles.lenient_values import shorten
 from activities.roles.report_shape import shape_of
 from activities.verifying.claim_weighing import Material, as_asked
 from activities.verifying.passage_candidates import find_candidates
@@ -26,6 +25,7 @@ from contracts.checking import (
     WeighedClaim,
 )
 from contracts.claims import ClaimKind, ClaimVerdict, Verdict
+from contracts.display_text import shorten
 from providers.verification.repairs import exchange
 
 MOST_DOUBTFUL: Final = 20

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from urllib.parse import quote
 
 from temporalio.client import RPCError, RPCStatusCode
@@ -275,9 +276,16 @@ async def _list_runs(client: ResearchClient, deleted: set[str]) -> list[ServerRu
     return list(newest.values())
 
 
-def status_at_checkpoint(state: ResearchState) -> ResearchStatus:
-    """The status as of the last checkpoint; the clock of a run that was interrupted does not go on."""
-    return status_of(state, state.clock_started_at)
+def status_at_checkpoint(state: ResearchState, saved_at: str = "", *, going_on: bool = False) -> ResearchStatus:
+    """The status as of the last checkpoint, where the clock of a run that was cut off stands still.
+
+    A run that ended without a report says how; its last checkpoint was its last act.
+    """
+    status = status_of(state, datetime.fromisoformat(saved_at).timestamp() if saved_at else state.clock_started_at)
+    if going_on or state.result is not None or state.status not in OUTCOME_OF:
+        return status
+    outcome, reason = OUTCOME_OF[state.status]
+    return status.model_copy(update={"outcome": outcome, "stop_reason": reason, "ended_at": saved_at or None})
 
 
 def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:

@@ -10,8 +10,10 @@ from client.cli.research_ids import resolve
 from client.cli.stores import record_deleted_histories
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
+from contracts.display_text import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
+from providers.storage.stored_records import has_sole_sessions
 from workers.dev_server.server_files import ServerFiles
 from workers.retention import Removed, Retention
 
@@ -39,16 +41,20 @@ async def delete_older_than(days: float, *, yes: bool) -> int:
     async with open_context() as context:
         client = await _server(context)
         old = await _retention(context, client).older_than(timedelta(days=days))
-        if not old:
-            output.say(f"no run is older than {days:g} days")
-        elif _agreed(f"remove {len(old)} runs that are older than {days:g} days for good?", yes=yes):
-            removed = await _remove(context, client, old)
-            output.say(f"{removed.runs} runs removed: {_parts(removed)}")
+        question = f"remove {plural(len(old), 'run')} older than {_span(days)} for good?"
+        if old and not _agreed(question, yes=yes):
+            return ExitCode.COMPLETED
+        removed = await _remove(context, client, old, sweeping=True)
+    if old:
+        output.say(f"{plural(removed.runs, 'run')} removed: {_parts(removed)}")
+    else:
+        unused = plural(removed.documents, "document")
+        output.say(f"no run is older than {_span(days)}; {unused} removed that no run uses")
     return ExitCode.COMPLETED
 
 
 async def sweep() -> int:
-    """Remove what `retention_days` says is too old, as workers do by themselves."""
+    """Remove what `retention_days` says is too old, and documents that no run uses, as workers do by themselves."""
     async with open_context() as context:
         days = context.settings.retention_days
     if days is None:
@@ -59,6 +65,10 @@ async def sweep() -> int:
     return await delete_older_than(days, yes=True)
 
 
+def _span(days: float) -> str:
+    return "1 day" if days == 1 else f"{days:g} days"
+
+
 def _agreed(question: str, *, yes: bool) -> bool:
     agreed = yes or output.confirm(question, "add --yes to delete without being asked")
     if not agreed:
@@ -67,18 +77,27 @@ def _agreed(question: str, *, yes: bool) -> bool:
 
 
 def _parts(removed: Removed) -> str:
-    return f"{removed.documents} documents, {removed.answers} journalled calls, {len(removed.histories)} histories"
+    counted = (
+        (removed.documents, "document"),
+        (removed.answers, "journalled call"),
+        (len(removed.histories), "history"),
+    )
+    return ", ".join(plural(count, noun) for count, noun in counted)
 
 
 def _retention(context: CommandContext, client: ResearchClient | None) -> Retention:
-    stores = context.stores
+    stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
     temporal = None if client is None else client.temporal
-    return Retention(stores.sessions, stores.content, stores.records(LEFT_BEHIND), stores.calls, temporal)
+    notes = stores.records(LEFT_BEHIND)
+    return Retention(stores.sessions, stores.content, notes, stores.calls, temporal, sole=sole)
 
 
-async def _remove(context: CommandContext, client: ResearchClient | None, research_ids: list[str]) -> Removed:
+async def _remove(
+    context: CommandContext, client: ResearchClient | None, research_ids: list[str], *, sweeping: bool = False
+) -> Removed:
+    retention = _retention(context, client)
     try:
-        removed = await _retention(context, client).remove(research_ids)
+        removed = await (retention.sweep(research_ids) if sweeping else retention.remove(research_ids))
     except SharedStateUnavailable as error:
         message = (
             f"{error}; runs that were not removed are kept: delete it again once `research doctor` reports Redis as ok"

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - what a command does is loaded when it is called, so that `--help` is instant
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,7 +24,10 @@ ModelName = Annotated[str | None, typer.Option("--model", metavar="NAME", help="
 ModelUrl = Annotated[
     str | None, typer.Option("--model-url", metavar="URL", help="an endpoint that speaks the Messages API")
 ]
-LogForm = Annotated[str, typer.Option("--log-format", metavar="console|json", help="the form of log lines")]
+LogForm = Annotated[
+    Literal["console", "json"],
+    typer.Option("--log-format", metavar="console|json", help="the form of log lines"),
+]
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="the interface of health and metrics")]
 
 
@@ -46,11 +49,10 @@ def worker(
     research worker --pool models,search
     research worker --log-format json --host 0.0.0.0 --health-port 8080 --metrics-port 9090
     """
-    from client.cli.serve import log_form
     from client.cli.serve import worker as work
     from workers.process import ProcessOptions
 
-    options = ProcessOptions(host, health_port, metrics_port, log_format=log_form(log_format))
+    options = ProcessOptions(host, health_port, metrics_port, log_format=log_format)
     finish(work(pool, options, model=model, model_url=model_url))
 
 
@@ -71,11 +73,10 @@ def serve(
     research serve
     research start "…" --corpus manual       (in another terminal)
     """
-    from client.cli.serve import log_form
     from client.cli.serve import serve as work
     from workers.process import ProcessOptions
 
-    options = ProcessOptions(host, health_port, metrics_port, log_format=log_form(log_format))
+    options = ProcessOptions(host, health_port, metrics_port, log_format=log_format)
     finish(work(options, model=model, model_url=model_url))
 
 

@@ -88,7 +88,7 @@ async def _search_corpus(options: SearchCommandOptions) -> SearchResponse:
     async with open_context() as context:
         registered = await registered_folders(context)
         if corpus is None:
-            raise CommandError("no corpus is named: add --corpus ./folder or --corpus NAME")
+            raise CommandError("nothing says where to search: add --corpus ./folder, --corpus NAME or --provider NAME")
         name, folder = find_corpus(corpus, registered)
         if folder is not None:
             await index(context, name, folder, quiet=options.as_json)

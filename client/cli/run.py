@@ -358,7 +358,8 @@ async def begin(
 
 def request_again(resolved: ResolvedResearch, model: str | None = None) -> dict[str, Any]:
     """What a resumed run is asked: the same question, and another model if one is named; it keeps everything else."""
-    again: dict[str, Any] = {"query": resolved.query, "tenant": resolved.tenant, "priority": resolved.priority}
+    kept = ("query", "strategy", "tenant", "priority")
+    again: dict[str, Any] = {name: getattr(resolved, name) for name in kept}
     if model is not None and set(resolved.models.values()) != {model}:
         again |= {"models": dict.fromkeys(("simple", "analytical", "complex"), model)}
     return again
@@ -384,7 +385,10 @@ async def _running_question(handle: ResearchHandle, state: ResearchState | None)
 def check_tenant(asking: str, known: str | None, research_id: str) -> None:
     """Raise `CommandError` where an id is known to be another tenant's."""
     if known is not None and known != asking:
-        raise CommandError(f"the id {research_id} cannot be used; leave --id out for a new run", ExitCode.USAGE)
+        raise CommandError(
+            f"the id {research_id} cannot be used with this tenant: leave tenant out, or --id for a new run",
+            ExitCode.USAGE,
+        )
 
 
 def check_question(asked: str, known: str | None, research_id: str) -> None:

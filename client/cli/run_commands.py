@@ -250,7 +250,10 @@ def delete(
 
 @runs.command("sweep")
 def sweep() -> None:
-    """Remove all runs that are older than `retention_days`; workers of the pool `records` do it by themselves."""
+    """Remove all runs that are older than `retention_days`, and stored documents that no run names.
+
+    Workers of the pool `records` do it by themselves.
+    """
     from client.cli.delete import sweep as work
 
     finish(work())

@@ -13,7 +13,7 @@ from workers.dev_server.attach import describe_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, Ready, WorkerProcess, run
 from workers.settings.loading import Flags
-from workers.telemetry import LogFormat, configure_logging
+from workers.telemetry import configure_logging
 from workers.watchdog import SILENCE_SECONDS
 
 DRAIN = timedelta(seconds=10)
@@ -22,15 +22,6 @@ STARTED_AGAIN = (
     f"research: this process did nothing for {SILENCE_SECONDS:.0f} s and was ended. Start the same command again: "
     "runs go on where they were."
 )
-
-
-def log_form(given: str) -> LogFormat:
-    """The form of log lines. Raises `CommandError`."""
-    if given == "json":
-        return "json"
-    if given == "console":
-        return "console"
-    raise CommandError("--log-format is console or json")
 
 
 async def worker(pools: str, options: ProcessOptions, *, model: str | None, model_url: str | None) -> int:

@@ -158,13 +158,14 @@ async def _status(context: CommandContext, research_id: str) -> tuple[ResearchSt
         if ended is not None:
             return status_of_result(ended, await context.question(research_id)), ""
     if state is not None:
+        saved_at = "" if state.result is not None else await _saved_at(context, research_id)
+        status, note = status_at_checkpoint(state, saved_at, going_on=going_on), ""
         if silence:
-            return status_at_checkpoint(
-                state
-            ), f"as of the last checkpoint, {await _age(context, research_id)}: {silence}"
-        interrupted = state.result is None and not going_on and not context.server_away
-        note = f"the run was interrupted: research resume {research_id}" if interrupted else ""
-        return status_at_checkpoint(state), note
+            note = f"as of the last checkpoint, {_age(saved_at)}: {silence}"
+        elif state.result is None and not going_on and not context.server_away:
+            left = "the run was interrupted" if status.outcome is None else "its state is kept"
+            note = f"{left}: research resume {research_id}"
+        return status, note
     if client is None:
         raise CommandError(f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED)
     return await _status_of_server(
@@ -172,11 +173,14 @@ async def _status(context: CommandContext, research_id: str) -> tuple[ResearchSt
     ), f"only what the server knows, nothing is stored yet: {silence}"
 
 
-async def _age(context: CommandContext, research_id: str) -> str:
-    """How long ago a session was saved."""
-    saved = next(
-        (each.saved_at for each in await context.stores.sessions.list() if each.research_id == research_id), ""
-    )
+async def _saved_at(context: CommandContext, research_id: str) -> str:
+    """When a session was saved last, as ISO 8601; empty if it is gone by now."""
+    sessions = await context.stores.sessions.list()
+    return next((each.saved_at for each in sessions if each.research_id == research_id), "")
+
+
+def _age(saved: str) -> str:
+    """How long ago that was."""
     if not saved:
         return "of unknown age"
     return f"{duration((datetime.now(tz=UTC) - datetime.fromisoformat(saved)).total_seconds())} ago"
@@ -298,7 +302,7 @@ def _status_table(status: ResearchStatus) -> Text:
         *_asked_of_person(status),
         ("used", money(status) if status.engine else ""),
         ("found", ", ".join(found) if status.engine else ""),
-        ("decided", printable(status.last_decision)),
+        ("decided", printable(_decided(status.last_decision))),
         *(("guidance", printable(f"{said.origin}: “{said.text}” → {said.answer}")) for said in status.guidance),
         ("failed", printable(status.last_failure)),
         ("ended", _ended(status)),
@@ -320,6 +324,12 @@ def _steps(status: ResearchStatus) -> list[tuple[str, str]]:
     """The steps of a strategy that works in steps, each with how far it is and what it brought."""
     units = [unit for unit in status.progress.units if unit.label.startswith("step ")]
     return [(unit.label, f"{unit.mark.value}: {printable(unit.detail)}") for unit in units]
+
+
+def _decided(decision: str) -> str:
+    """`decide_iteration: why` without the sign that joins the words of an action."""
+    action, colon, why = decision.partition(":")
+    return f"{action.replace('_', ' ')}{colon}{why}"
 
 
 def _ended(status: ResearchStatus) -> str:

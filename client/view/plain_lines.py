@@ -9,13 +9,15 @@ from typing import Final
 from client.view.decision_wording import decision_words, text_of
 from client.view.live_view import LiveView, elapsed_at, waits_at
 from client.view.rendering import duration, printable, waits_words
-from contracts.display_text import plural
+from contracts.display_text import plural, shorten
 from contracts.progress import Event
 from contracts.vocabulary import NATURAL_STOPS, Outcome
 
 SILENT_SECONDS: Final = 10.0
 """After so long without news a line says where the run stands."""
 LONGEST_LINE: Final = 240
+LONGEST_STATEMENT: Final = 199
+"""An event has 200 signs of a statement, wherever they end."""
 AND_MORE: Final = re.compile(r" \(and \d+ more\)$")
 
 
@@ -31,7 +33,7 @@ class PlainLines:
         for event in events:
             if event.type == "phase.started":
                 self._said.clear()
-            words = printable(words_of(event))[:LONGEST_LINE]
+            words = shorten(printable(words_of(event)), LONGEST_LINE)
             thing = AND_MORE.sub("", words)
             if words and thing not in self._said:
                 self._said.add(thing)
@@ -107,7 +109,7 @@ def _finding(event: Event) -> str:
     if not statement:
         return event.text
     more = f" (and {count - 1} more)" if isinstance(count, int) and count > 1 else ""
-    return f"finding: {statement}{more}"
+    return f"finding: {shorten(statement, LONGEST_STATEMENT)}{more}"
 
 
 def _status(event: Event) -> str:

@@ -8,7 +8,9 @@ their results over from a foreign thread, which can abort an interpreter that is
 import asyncio
 import hashlib
 import os
+import re
 import tempfile
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,6 +36,8 @@ NO_SPACE: Final = (
 """How full disks and quotas show in what obstore says of an error."""
 DATED_EVERY: Final = timedelta(hours=1)
 SCHEME: Final = "sha256:"
+NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")
+"""How documents are called; records and the documents of corpora may lie in the same store."""
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
@@ -139,6 +143,10 @@ class ObstoreContentStore:
         """Remove a document; whether it is gone, which it already may have been. Raises `Unavailable`."""
         return await asyncio.to_thread(self._delete, reference, unless_put_since)
 
+    async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
+        """Remove every document whose hash is not among these; how many there were. Raises `Unavailable`."""
+        return await asyncio.to_thread(self._delete_others, used, unless_put_since)
+
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
         reference = DocumentRef(hash=hash_of(data), media_type=media_type, size=size)
         name = name_of(reference)
@@ -192,6 +200,15 @@ class ObstoreContentStore:
         except (BaseError, OSError) as error:
             raise translated_error(error) from error
         return True
+
+    def _delete_others(self, used: Collection[str], unless_put_since: datetime) -> int:
+        try:
+            names = [meta["path"] for chunk in obstore.list(self._store) for meta in chunk]
+        except (BaseError, OSError) as error:
+            raise translated_error(error) from error
+        hashes = [SCHEME + name.replace("/", "") for name in names if NAME.fullmatch(name)]
+        others = [DocumentRef(hash=each) for each in hashes if each not in used]
+        return sum(self._delete(each, unless_put_since) for each in others)
 
 
 def translated_error(error: Exception) -> StorageFull | Unavailable:

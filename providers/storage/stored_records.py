@@ -75,6 +75,11 @@ def open_records(content_url: str | None, home: Path, kind: str) -> Records:
     return ObjectRecords(open_store(content_url), kind)
 
 
+def has_sole_sessions(content_url: str | None) -> bool:
+    """Whether no other home's sessions name documents of this store: a folder that is named may serve several homes."""
+    return content_url is None or not is_on_this_host(content_url)
+
+
 class FolderRecords:
     """One file for each record, for its owner alone."""
 

@@ -38,7 +38,7 @@ def test_deleting_a_run_takes_nothing_from_one_in_flight(tmp_path: Path) -> None
         bench.stop_server()
         removed = bench.run("delete", "in-flight", "--yes")
         assert removed.returncode == 0, removed.stderr
-        assert "1 histories" in removed.stdout
+        assert "1 history" in removed.stdout
         assert documents(bench) == set()
 
 
@@ -57,6 +57,6 @@ def test_a_run_that_stands_still_with_its_engine_is_in_flight(tmp_path: Path) ->
         deleted = bench.run("delete", "early", "--yes")
         assert deleted.returncode == 0, deleted.stderr
         assert "are kept while a run that may use them is going on" in deleted.stderr
-        assert "1 histories" in deleted.stdout
+        assert "1 history" in deleted.stdout
         assert documents(bench) >= kept
         assert bench.run("delete", "killed", "--yes").returncode == 2

@@ -5,7 +5,7 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts.decisions import GateIssue
-from contracts.display_text import plural
+from contracts.display_text import plural, shorten
 from contracts.evidence import Evidence, Finding
 from contracts.identity import gap_id
 from contracts.notebooks import with_what_follows
@@ -89,7 +89,7 @@ def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOu
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError):
-        run.branch_failed(f"analysis of “{query.text[:150]}”: {reason_of(error)}")
+        run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
         return None
     return task.result()
 

@@ -6,6 +6,7 @@ from typing import Any
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
+from contracts.display_text import shorten
 from contracts.identity import canonical_url
 from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
@@ -118,7 +119,7 @@ class Gathering:
         run, why = self._run, answers.failed
         self._found.answers[query.id] = answers
         if why is not None:
-            run.branch_failed(f"search for “{query.text[:150]}”: {why}")
+            run.branch_failed(f"search for “{shorten(query.text, 150)}”: {why}")
             run.note("task.failed", f"search failed: {query.text}: {why}", sub_query_id=query.id)
             return
         response = self._searching.response(answers)

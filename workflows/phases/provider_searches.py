@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.canary import STEERED_NOTE
+from contracts.display_text import shorten
 from contracts.follow_up import EARLIER
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.plan import PlanNode
@@ -180,7 +181,7 @@ class Searching:
         if known is not None and known.text != query.text:
             # In the words of who asked first, the cache has the answer.
             request = request.model_copy(update={"text": known.text})
-            run.note("status", f"asked before: “{known.text[:150]}”", provider=place.name)
+            run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=place.name)
         try:
             response = await run.host.execute(activities.search, request, options)
         except ActivityError as error:
@@ -252,7 +253,9 @@ class Searching:
             kind, why = cause.type or kind, cause.message[:200]
         refused = kind == failures.SEARCH_REJECTED
         if refused:
-            run.note("status", f"{name} did not take “{query.text[:150]}”: {why}", level="warning", provider=name)
+            run.note(
+                "status", f"{name} did not take “{shorten(query.text, 150)}”: {why}", level="warning", provider=name
+            )
         if not refused or name not in self._answered:
             self._failures.setdefault(name, set()).add(query.id if refused else operation)
         if len({place.name for place in self._places}) == 1 or name in run.state.lost_providers:

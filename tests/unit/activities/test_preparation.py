@@ -4,6 +4,7 @@ import pytest
 
 from activities.configuration import ResearchConfiguration
 from activities.preparation import RunRefused, resolve, resolve_again
+from contracts.parse_request import parse_request
 from contracts.presets import preset
 from contracts.request import (
     Constraints,
@@ -136,14 +137,27 @@ def test_the_form_that_is_asked_for_is_resolved() -> None:
 
 def test_a_default_of_the_new_request_changes_nothing() -> None:
     """The strategy is that of the session, whatever a request without one would mean."""
-    stored = resolved(ResearchRequest(query="x")).model_copy(update={"strategy": "scout"})
+    stored = resolved(ResearchRequest(query="x", strategy="reflective"))
     assert resolve_again(stored, ResearchRequest(query="x"), MODELS) == stored
+
+
+def test_limits_of_a_resumed_run_are_those_that_its_own_strategy_knows() -> None:
+    """A run in steps takes more of them from a request that names no strategy; one without steps refuses them."""
+    more = parse_request('{"query": "x", "limits": {"max_steps": 7}, "continue_from": "r"}')
+    in_steps = resolved(ResearchRequest(query="x", strategy="reflective"))
+    assert resolve_again(in_steps, more, MODELS).limits.max_steps == 7
+    with pytest.raises(RunRefused, match=r"^limits\.max_steps: the strategy supervisor has no steps") as refused:
+        resolve_again(resolved(ResearchRequest(query="x")), more, MODELS)
+    assert refused.value.reason is StopReason.INVALID_INPUT
+    with pytest.raises(RunRefused, match="install the one that the run was begun with"):
+        resolve_again(in_steps.model_copy(update={"strategy": "scout"}), ResearchRequest(query="x"), MODELS)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("strategy", "other"),
+        ("strategy", "reflective"),
+        ("mode", "direct"),
         ("corpus", "another"),
         ("system_prompt", "Look twice."),
         ("context", [{"question": "Why?", "answer": "So."}]),
@@ -156,6 +170,46 @@ def test_what_a_run_cannot_change_on_its_way_is_refused_by_name(field: str, valu
     with pytest.raises(RunRefused, match=f"^{field}: a resumed run keeps its own") as refused:
         resolve_again(stored, ResearchRequest.model_validate({"query": "x", field: value}), MODELS)
     assert refused.value.reason is StopReason.INVALID_INPUT
+
+
+CHANGES = {
+    "strategy": "reflective",
+    "mode": "direct",
+    "depth": "light",
+    "engine": "extractive",
+    "models": {"complex": "mine"},
+    "search": {"max_results_per_query": 3},
+    "corpus": "another",
+    "constraints": {"audience": "nurses"},
+    "limits": {"max_iterations": 1},
+    "gates": {"think": "off"},
+    "verify": "off",
+    "checks": {"strict": True},
+    "output": {"target_words": 900},
+    "on_deadline": "abort",
+    "system_prompt": "Look twice.",
+    "context": [{"question": "Why?", "answer": "So."}],
+    "follow_up_of": "r-0",
+    "protected_sources": ["https://example.org/"],
+    "metadata": {"ticket": 1},
+    "priority": 1,
+}
+
+
+REFUSED = ("strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of", "protected_sources")
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_nothing_that_a_resumed_run_is_asked_is_left_aside(field: str) -> None:
+    """Each field of its request comes over what is stored, or is refused by name."""
+    stored = resolved(ResearchRequest(query="x", corpus="manual"))
+    assert set(CHANGES) | {"query", "tenant", "continue_from", "web"} == set(ResearchRequest.model_fields)
+    asked = ResearchRequest.model_validate({"query": "x", field: CHANGES[field]})
+    if field in REFUSED:
+        with pytest.raises(RunRefused, match=f"^{field}: "):
+            resolve_again(stored, asked, MODELS)
+    else:
+        assert resolve_again(stored, asked, MODELS) != stored
 
 
 def test_guidance_is_understood_in_the_language_of_the_question() -> None:

@@ -138,3 +138,13 @@ def test_a_gate_says_what_it_asks_for() -> None:
     data = {"phase": "analysis", "valid": False, "score": 10, "issues": ["no finding is of high confidence"]}
     event = Event(seq=1, type="gate.evaluated", time="", text="gate 10/10 not passed (…)", data=data)
     assert PlainLines().of([event]) == ["quality check of the analysis: no finding is of high confidence"]
+
+
+def test_a_long_line_ends_with_a_whole_word() -> None:
+    """What has no room is left out from a word on, and a sign says so."""
+    (line,) = told(("status", "wraparound " * 40, {}))
+    assert line.endswith("wraparound…")
+    assert len(line) <= 240
+    statement = ("The engine compares identifiers in circular order. " * 4)[:200]
+    (line,) = told(("finding.added", "2 findings", {"statement": statement, "count": 2}))
+    assert line.endswith(" circular… (and 1 more)")

@@ -569,4 +569,4 @@ def test_limits_of_agents_are_known_to_those_who_have_agents() -> None:
     assert refused.value.lines == ["limits.agent_seconds: more than limits.agent_wait_seconds"]
     with pytest.raises(InvalidRequest) as refused:
         parse_request(json.dumps({"query": "How?", "strategy": "agent"}))
-    assert refused.value.lines == ["strategy: unknown; expected supervisor or reflective or orchestrator"]
+    assert refused.value.lines == ["strategy: unknown; choose supervisor, reflective or orchestrator"]

@@ -78,7 +78,7 @@ def test_a_request_may_name_it_as_long_as_it_is_declared() -> None:
     assert parse_request(b'{"query": "How?", "strategy": "toy"}').strategy == "toy"
     with pytest.raises(InvalidRequest) as refused:
         parse_request(b'{"query": "How?", "strategy": "unheard-of"}')
-    assert refused.value.lines == ["strategy: unknown; expected supervisor or reflective or orchestrator or toy"]
+    assert refused.value.lines == ["strategy: unknown; choose supervisor, reflective, orchestrator or toy"]
 
 
 def test_no_product_file_knows_it() -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from temporalio.exceptions import ActivityError
 
+from contracts.display_text import shorten
 from contracts.evidence import Finding
 from contracts.identity import canonical_url
 from contracts.notebooks import with_what_follows
@@ -92,7 +93,7 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
         if isinstance(error, Interrupted):
             interruption = interruption or error
         elif isinstance(error, ActivityError):
-            run.branch_failed(f"analysis for “{nodes[name].text[:150]}”: {reason_of(error)}")
+            run.branch_failed(f"analysis for “{shorten(nodes[name].text, 150)}”: {reason_of(error)}")
             position.not_analyzed += [source.id for source in groups[name]]
         else:
             _take(run, name, groups[name], task.result())

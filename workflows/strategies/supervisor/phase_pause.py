@@ -3,6 +3,7 @@
 from typing import Any
 
 from contracts.decisions import GateResult, Pause
+from contracts.display_text import shorten
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, GatePolicy, Phase
 from workflows.phases.pause import call_hook, hear, question_of, record_gate
@@ -63,8 +64,8 @@ def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
     outputs = {
         "action": said.action.value,
         "score": said.score,
-        "strengths": [text[:200] for text in said.strengths[:5]],
-        "weaknesses": [text[:200] for text in said.weaknesses[:5]],
+        "strengths": [shorten(text, 200) for text in said.strengths[:5]],
+        "weaknesses": [shorten(text, 200) for text in said.weaknesses[:5]],
     }
     inputs = {"phase": opened.unit.name, "iteration": opened.moment.iteration}
     run.decide(AgentRole.SUPERVISOR, "reflect", said.rationale, inputs, outputs, opened.moment)

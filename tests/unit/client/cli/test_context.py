@@ -1,11 +1,13 @@
 """Runs as the session store tells them, and the stores' places."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from client.cli.command_context import last_outcome, result_of, status_at_checkpoint
+from client.cli.command_context import CommandContext, last_outcome, result_of, status_at_checkpoint
 from client.cli.run import request_again
+from client.cli.show import _status
 from client.cli.stores import open_stores, read_deleted_histories, record_deleted_histories
 from contracts.outcome import ResearchResult
 from contracts.presets import preset
@@ -63,12 +65,31 @@ def test_the_clock_of_an_interrupted_run_stands_still() -> None:
     assert status_at_checkpoint(stopped).elapsed_seconds == 12.0
 
 
+async def test_a_run_that_ended_without_a_report_says_how(tmp_path: Path) -> None:
+    """A cancelled run was not interrupted: when it ended, how long it had worked, and how to go on are told."""
+    begun = datetime.now(tz=UTC) - timedelta(seconds=40)
+    settings = Settings(home=tmp_path)
+    async with open_stores(settings) as stores:
+        for name, status in (("ended", RunStatus.CANCELLED), ("cut-off", RunStatus.RUNNING)):
+            stored = state(status=status, clock_started_at=begun.timestamp()).model_dump_json()
+            await stores.sessions.save(name, stored, closed=status is RunStatus.CANCELLED)
+        context = CommandContext(settings, stores, reads_only=True)
+        ended, note = await _status(context, "ended")
+        cut_off, warning = await _status(context, "cut-off")
+    assert (ended.outcome, ended.stop_reason) == (Outcome.CANCELLED, StopReason.USER_CANCELLED)
+    assert datetime.fromisoformat(ended.ended_at or "") > begun
+    assert 40 <= ended.elapsed_seconds < 300
+    assert note == "its state is kept: research resume ended"
+    assert (cut_off.outcome, cut_off.ended_at) == (None, None)
+    assert warning == "the run was interrupted: research resume cut-off"
+
+
 def test_a_resumed_run_is_asked_the_same_question() -> None:
     """Everything else is kept in the stored resolution; only new limits would be added."""
     resolved = state().resolved
     assert resolved is not None
     again = request_again(resolved)
-    assert (again["query"], again["tenant"]) == ("Why?", "acme")
+    assert (again["query"], again["strategy"], again["tenant"]) == ("Why?", "supervisor", "acme")
     assert "limits" not in again
     assert request_again(resolved, "other")["models"] == dict.fromkeys(("simple", "analytical", "complex"), "other")
     used = resolved.model_copy(update={"models": {"simple": "m", "analytical": "m", "complex": "m"}})

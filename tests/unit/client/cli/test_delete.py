@@ -73,6 +73,11 @@ class Home:
         record = self.path / "sessions" / f"{research_id}.json"
         record.write_text(re.sub('"saved_at": "[0-9]{4}', '"saved_at": "2019', record.read_text(), count=1))
 
+    def put(self, document: DocumentRef, days: float) -> None:
+        """Have a document put so many days ago, for the last time."""
+        then = (datetime.now(UTC) - timedelta(days=days)).timestamp()
+        os.utime(self.path / "content" / name_of(document), (then, then))
+
     async def sessions(self) -> set[str]:
         """Ids of the runs that are stored."""
         async with open_stores(load_settings()) as stores:
@@ -137,7 +142,7 @@ async def test_what_other_runs_use_stays(home: Home, capsys: pytest.CaptureFixtu
     await home.save("other", "shared")
     await home.journal("one", "a", "b")
     assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
-    assert capsys.readouterr().out == "one removed: session, 1 documents, 2 journalled calls, 0 histories\n"
+    assert capsys.readouterr().out == "one removed: session, 1 document, 2 journalled calls, 0 histories\n"
     assert (home.holds(own), home.holds(shared)) == (False, True)
     assert await home.sessions() == {"other"}
     assert read_noted_documents(FolderRecords(home.path / LEFT_BEHIND)) == {}
@@ -152,7 +157,7 @@ async def test_documents_stay_while_any_run_goes_on(
     assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
     told = capsys.readouterr()
     assert told.out == "one removed: session, 0 documents, 0 journalled calls, 0 histories\n"
-    assert "1 documents are kept while a run that may use them is going on" in told.err
+    assert "1 document is kept while a run that may use them is going on" in told.err
     assert await home.sessions() == set()
     assert home.holds(read_by_both)
     await home.save("in-flight", "read by both")
@@ -227,7 +232,7 @@ async def test_runs_of_long_ago_are_removed_together(
     (shared,) = await home.save("new", "shared")
     engine.others = [timedelta(days=-1)]
     assert await deleting.delete_older_than(1, yes=True) == ExitCode.COMPLETED
-    assert capsys.readouterr().out == "2 runs removed: 1 documents, 0 journalled calls, 0 histories\n"
+    assert capsys.readouterr().out == "2 runs removed: 1 document, 0 journalled calls, 0 histories\n"
     assert await home.sessions() == {"other-0", "new"}
     assert (home.holds(own), home.holds(shared)) == (False, True)
 
@@ -249,6 +254,83 @@ async def test_a_sweep_goes_by_the_configuration(home: Home, monkeypatch: pytest
                 await asyncio.sleep(0.01)
         sweeping.cancel()
         assert not await shared.store.swap(retention.SWEPT, None, b"1", 1)
+
+
+async def test_documents_of_nobody_are_swept(home: Home, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a lost host's calls had put, and no session names, goes once no run or journal can know of it."""
+    used, lost, young, of_a_run = await home.save("one", "used", "lost", "young", "of a run")
+    await home.save("one", "used")
+    days = {used: 9, lost: 9, of_a_run: 4}
+    for document, age in days.items():
+        home.put(document, age)
+    engine.others = [timedelta(days=5)]
+    assert await deleting.delete_older_than(1, yes=True) == ExitCode.COMPLETED
+    assert [home.holds(each) for each in (used, lost, young, of_a_run)] == [True, False, True, True]
+    assert capsys.readouterr().out == "no run is older than 1 day; 1 document removed that no run uses\n"
+    engine.others = NOTHING_GOES_ON
+    await deleting.delete_older_than(1, yes=True)
+    assert [home.holds(each) for each in (used, young, of_a_run)] == [True, True, False]
+
+
+async def test_a_sweep_takes_only_documents(home: Home) -> None:
+    """Other files of the store, such as records and what a corpus published, are no documents of runs."""
+    (lost,) = await home.save("one", "lost")
+    await home.save("one")
+    others = [home.path / "content" / name for name in ("corpus-content/manual/ab/cd", "sessions/one.json", "ab/notes")]
+    for path in others:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("other")
+        os.utime(path, (0, 0))
+    home.put(lost, days=9)
+    await deleting.delete_older_than(1, yes=True)
+    assert not home.holds(lost)
+    assert all(path.exists() for path in others)
+
+
+@pytest.mark.parametrize("case", ["no session", "damaged session", "silent server", "folder of several homes"])
+async def test_nothing_is_swept_where_the_uses_are_unknown(
+    case: str, home: Home, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions that are away, unreadable or another home's may name any document, and so may a run that goes on."""
+    (lost,) = await home.save("one", "lost")
+    await home.save("one")
+    home.put(lost, days=9)
+    record = home.path / "sessions" / "one.json"
+    if case == "no session":
+        record.unlink()
+    elif case == "damaged session":
+        record.write_text("{}")
+    elif case == "silent server":
+        engine.says = False
+    else:
+        monkeypatch.setenv("RESEARCH_CONTENT_URL", f"file://{home.path / 'content'}")
+    await deleting.delete_older_than(36_500, yes=True)
+    assert home.holds(lost)
+
+
+async def test_a_run_that_was_known_and_ends_while_sessions_are_read(
+    home: Home, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has saved since its session was read is what it uses, though the server says that nothing goes on."""
+    (document,) = await home.save("one", "text")
+    await home.save("other")
+    asked, ended = engine.list_workflows, False
+
+    def ended_meanwhile(query: str, **options: object):  # type: ignore[no-untyped-def]
+        async def listed():  # type: ignore[no-untyped-def]
+            nonlocal ended
+            if query == retention.OPEN_RUNS and not ended:
+                ended = True
+                await home.save("other", "text")
+            async for run in asked(query):
+                yield run
+
+        return listed()
+
+    monkeypatch.setattr(engine, "list_workflows", ended_meanwhile)
+    await deleting.delete("one", yes=True)
+    assert home.holds(document)
+    assert read_noted_documents(FolderRecords(home.path / LEFT_BEHIND)) == {}
 
 
 async def test_a_run_that_ends_while_sessions_are_read(
@@ -331,4 +413,4 @@ async def test_nothing_is_removed_while_redis_is_away(
         assert capsys.readouterr().out == ""
         assert await deleting.delete("one", yes=True) == ExitCode.COMPLETED
         assert answers(valkey) == 0
-        assert "1 documents, 2 journalled calls" in capsys.readouterr().out
+        assert "1 document, 2 journalled calls" in capsys.readouterr().out

@@ -66,7 +66,7 @@ async def test_an_id_of_another_tenant_cannot_be_used(record: Any) -> None:
     other = ResearchRequest(query="Something else?", tenant="other")
     with pytest.raises(CommandError) as caught:
         await begin(record, record, other, "r-1")
-    assert str(caught.value) == "the id r-1 cannot be used; leave --id out for a new run"
+    assert str(caught.value) == "the id r-1 cannot be used with this tenant: leave tenant out, or --id for a new run"
     assert (await begin(record, record, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")).how in {
         "joined",
         "resumed",
