@@ -26,6 +26,9 @@ SPACIOUS: Final = frozenset(
 """Forms where the sentences after the first one belong to the answer."""
 LISTING: Final = frozenset({TextBlockKind.ITEM, TextBlockKind.CODE})
 TABLE: Final = frozenset({TextBlockKind.HEAD, TextBlockKind.ROW})
+LONGEST_STEPS: Final = 2_000
+"""Characters of a numbered list: what is left out of a longer one is whole steps."""
+LEAST_STEPS: Final = 2
 LONGEST_REPLY: Final = 600
 """Characters from which on the answer under a heading that asks gets no further paragraph."""
 
@@ -39,6 +42,8 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
         return _reply_span(document, seed)
     if block.kind in (TextBlockKind.ROW, TextBlockKind.LABEL):
         return sentence.start, sentence.end
+    if form is AnswerForm.STEPS and (whole := _numbered_span(document, seed)) is not None:
+        return whole
     first = _first_of_block(document, seed)
     if document.of(sentence).rstrip().endswith(":"):
         found = None
@@ -89,6 +94,52 @@ def _reply_span(document: Structure, index: int) -> tuple[int, int]:
             break
         end = block.end
     return start, start + len(document.text[start:end].rstrip())
+
+
+def _numbered_span(document: Structure, index: int) -> tuple[int, int] | None:
+    """The whole numbered list that a sentence belongs to or announces, with its code; None where there is none."""
+    own = document.sentences[index].block
+    blocks, section = document.blocks, document.blocks[own].section
+    first = own
+    if blocks[own].kind is TextBlockKind.PROSE and _number(document, own + 1, section) == 1:
+        first = own + 1
+    while first > 0 and blocks[first - 1].section == section and _number(document, first, section) != 1:
+        first -= 1
+    if _number(document, first, section) != 1:
+        return None
+    last, reached, number = first, 1, first
+    while number + 1 < len(blocks) and blocks[number + 1].section == section:
+        number += 1
+        step = _number(document, number, section)
+        if step == reached + 1:
+            last, reached = number, step
+        elif blocks[number].kind is TextBlockKind.CODE and number == last + 1:
+            last = number
+        elif step is not None:
+            break
+    if reached < LEAST_STEPS or not first - 1 <= own <= last:
+        return None
+    start = blocks[first].start
+    above = document.blocks[first - 1] if first else None
+    if above is not None and above.section == section and above.kind is TextBlockKind.PROSE:
+        told = [at for at, one in enumerate(document.sentences[: index + 1]) if one.block == first - 1]
+        if told and document.text[above.start : above.end].rstrip().endswith(":") and not leans(document, told[-1]):
+            start = document.sentences[told[-1]].start
+    while last > first and blocks[last].end - start > LONGEST_STEPS:
+        last -= 1
+    if last == first:
+        return None
+    return start, start + len(document.text[start : blocks[last].end].rstrip())
+
+
+def _number(document: Structure, block: int, section: int) -> int | None:
+    """The number of an item of a section; None for what is none."""
+    if block >= len(document.blocks) or document.blocks[block].section != section:
+        return None
+    if document.blocks[block].kind is not TextBlockKind.ITEM:
+        return None
+    mark = document.mark_of(document.blocks[block]).rstrip(".)")
+    return int(mark) if mark.isdigit() else None
 
 
 def _first_of_block(document: Structure, index: int) -> int:

@@ -14,6 +14,7 @@ from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.asked_form import read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
+from providers.extractive.numbered_codes import CODE, is_code_line, lower_code_lines
 from providers.extractive.passages import FoundPassage, containment, shorten
 from providers.extractive.question import QUESTION_PREFIX, read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
@@ -63,7 +64,8 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     alone = task.sub_query.facet.startswith(QUESTION_PREFIX)
     main = alone or task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
-    candidates = _without_left_out(rank_passages(every, aim), task)
+    by_source = {reading.source.id: reading for reading in every}
+    candidates = lower_code_lines(_without_left_out(rank_passages(every, aim), task), by_source, task.query)
     answers = _without_left_out(_answers(task, every, aim), task)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR and not answers:
@@ -113,7 +115,9 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
             spans[(made.source_id, *span)] = made
         if len(spans) >= most:
             break
-    return list(spans.values())
+    found = list(spans.values())
+    lines = [one for one in found if is_code_line(one.text, by_source[one.source_id])]
+    return found if len(lines) == len(found) or CODE.search(task.query) else [one for one in found if one not in lines]
 
 
 def _question_to_answer(task: AnalyzeInput) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from providers.extractive.lexicon import CORRECTING, JOINING, LEANING, SELF_NAMED
+from providers.extractive.lexicon import AT_HEADING, CORRECTING, JOINING, LEANING, SELF_NAMED
 from providers.extractive.text_structure import TERMINAL, Structure, TextBlock, TextBlockKind, is_foreign, is_statement
 from providers.language_words import fold, language_words
 
@@ -138,7 +138,18 @@ def span_of(document: Structure, first: int, last: int) -> tuple[int, int]:
         between = document.text[block.label : start]
         if between.count("\n") <= 3 and len(between) <= 160 and NAMING.search(between):
             start = block.label
-    return (start, end)
+    return (start, _closed(document, start, last, end))
+
+
+def _closed(document: Structure, start: int, last: int, end: int) -> int:
+    """Where the bracket closes that a passage opens, if the next sentence of its paragraph closes it; else its end."""
+    text = document.text[start:end]
+    if text.count("(") <= text.count(")") or last + 1 >= len(document.sentences):
+        return end
+    following = document.sentences[last + 1]
+    longer = document.text[start : following.end]
+    close = _same_block(document, last, last + 1) and longer.count("(") <= longer.count(")")
+    return following.end if close and len(longer) <= LONGEST_PASSAGE else end
 
 
 def heading_of(block: TextBlock, title: str) -> str:
@@ -172,7 +183,8 @@ def leans(document: Structure, index: int) -> bool:
         index == 0 or not _same_block(document, index - 1, index)
     )
     heads = index == 0 or not _same_block(document, index - 1, index)
-    if heads and (JOINING.match(text) or (SELF_NAMED.match(text) and _opens_section(document, index))):
+    opens = heads and _opens_section(document, index)
+    if (heads and JOINING.match(text)) or (opens and (SELF_NAMED.match(text) or _means_heading(document, index))):
         return False
     if opens_with_term and not re.match(r"^(?:however|but|otherwise)\b", text, re.IGNORECASE):
         return False
@@ -180,6 +192,14 @@ def leans(document: Structure, index: int) -> bool:
         return True
     small = text[0].islower() and text.split()[0].isalpha() and not (heads and _names(document, index, text.split()[0]))
     return bool(LEANING.match(text) or CORRECTING.match(text) or small)
+
+
+def _means_heading(document: Structure, index: int) -> bool:
+    """Whether a sentence at the head of a section says `it` of what the heading names, and does not name it again."""
+    path = document.block_of(index).path
+    named = document.keys_of(path[-1]) if path else frozenset()
+    opening = AT_HEADING.match(document.of(document.sentences[index])) is not None
+    return opening and bool(named) and not named & document.traits(index).keys
 
 
 def _names(document: Structure, index: int, word: str) -> bool:

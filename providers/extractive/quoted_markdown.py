@@ -27,12 +27,13 @@ CODE: Final = re.compile(
     r"|(?:~|\.{1,2})?(?:/\.?[\w+-]++(?:\.[\w+-]++)*+){2,}+/?"
     rf"|(?:[\w+-]++/)*+\w++(?:[.-]\w++)*?\.(?:{_SUFFIXES})(?![.-]*+\w)"
     r"|[A-Za-z][^\W_]*+_\w++(?:\.\w++)*+(?:\(\))?"
+    r"|(?:[a-z][a-z0-9]*+\.)++[a-z][a-z0-9]*+_\w++"
     r"|[A-Za-z_]\w*+\(\)"
     r")(?![^\s)\]}\"'”’»,;:.!?…])"
 )
 """What is code wherever it stands: marked as such, a mail address, an option, a path, a file, a name, a call."""
 _FENCE_LINE: Final = re.compile(r"\s*+(?:```|~~~|(?=[|: ]*+-)[|: -]*+$)")
-BULLET: Final = re.compile(r"^[-*+•]\s++")
+BULLET: Final = re.compile(r"^[-*+•:]\s++")
 HARD_BREAK: Final = "  "
 """At the end of a line: the next one begins on a line of its own."""
 SHORTEST_WRAPPED: Final = 60
@@ -113,11 +114,18 @@ def quote_lines(document: Structure, start: int, end: int, marker: str, indent: 
     lines = _blocks(document, pieces) or [escape(" ".join(document.text[start:end].split()))]
     if pieces and document.list_goes_on(pieces[0].block, end):
         lines.append(f"- {CUT}")
+    elif pieces and pieces[-1].block.kind is TextBlockKind.PROSE and _left_open(pieces[-1].text):
+        lines[-1] += f" {CUT}"
     if lines[-1].startswith(("```", "~~~")):
         lines += ["", marker]
     else:
         lines[-1] = f"{lines[-1]} {marker}"
     return [f"{indent}> {line}" if line else f"{indent}>" for line in lines]
+
+
+def _left_open(text: str) -> bool:
+    """Whether a bracket is open at the end of a quote, so that the sentence goes on behind it."""
+    return text.count("(") > text.count(")")
 
 
 def _pieces(document: Structure, start: int, end: int) -> Iterator[_Piece]:

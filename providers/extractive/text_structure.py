@@ -17,6 +17,10 @@ ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remar
 """Headings of boxes: they open no section, what follows still belongs to the one around them."""
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+DEFINED = re.compile(r"^:[ \t]+")
+"""Opens the text of a definition, whose term stands on the line above."""
+OPEN_END = re.compile(r"\s(?:\.\.\.|…)$")
+"""Dots that stand for what is left out of a command: no end of a sentence."""
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
 BULLETS = " \t\n-*+•.)0123456789"
 UNITS = re.compile(
@@ -210,21 +214,23 @@ def structure_of(text: str, language: str) -> Structure:
     _cut_blocks(found)
     for number, block in enumerate(found.blocks):
         if block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM):
-            for start, end in _whole_dates(text[block.start : block.end], language):
+            for start, end in _whole_sentences(text[block.start : block.end], language):
                 _add(found, block.start + start, block.start + end, number)
         elif block.kind is TextBlockKind.ROW or _is_gloss(text, block):
             _add(found, block.start, block.end, number)
     return found
 
 
-def _whole_dates(text: str, language: str) -> list[tuple[int, int]]:
-    """The sentences of a text; the point after a day of the month ends none: `am 1. Oktober`."""
+def _whole_sentences(text: str, language: str) -> list[tuple[int, int]]:
+    """The sentences of a text; neither the point after a day of the month (`am 1. Oktober`) nor dots in a command end
+    one.
+    """
     found: list[tuple[int, int]] = []
     months = language_words(language).tells["months"].first_words() if language in DAYS_HAVE_POINTS else frozenset()
     for start, end in sentence_spans(text):
         opening = words(text[start : start + 20])
         dated = bool(opening) and opening[0].casefold() in months and DAY_AT_END.search(text[max(0, start - 5) : start])
-        if found and dated:
+        if found and (dated or OPEN_END.search(text[found[-1][0] : found[-1][1]].rstrip())):
             found[-1] = (found[-1][0], end)
         else:
             found.append((start, end))
@@ -287,7 +293,8 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
             return
         first, last = pending[0], pending[-1]
         mark = ITEM.match(first[1])
-        start, end = first[0] + (mark.end() if mark else 0), last[0] + len(last[1])
+        opening = mark or DEFINED.match(first[1])
+        start, end = first[0] + (opening.end() if opening else 0), last[0] + len(last[1])
         kind = TextBlockKind.ITEM if mark else TextBlockKind.PROSE
         if not mark and (_is_label(found.text[start:end]) or _is_syntax(found.text[start:end])):
             kind = TextBlockKind.LABEL
@@ -318,8 +325,13 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
                 found.blocks.append(TextBlock(kind, *place, path, section, header=header))
             continue
         header = None
-        if ITEM.match(line):
+        if ITEM.match(line) or DEFINED.match(line):
             flush()
+        elif _is_label(line) and position + 1 < len(lines) and DEFINED.match(lines[position + 1][1]):
+            flush()
+            found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
+            label = offset
+            continue
         elif position == 0 and len(lines) > 1 and _is_label(line) and not _goes_on(line, lines[1][1]):
             found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
             label = offset
