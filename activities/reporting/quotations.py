@@ -18,7 +18,7 @@ BEFORE_WORDS = " \t\n>"
 ENDS = ".,;:!?"
 LAYOUT_LINE = re.compile(r"[ \t]*+(?:(?:```|~~~)[\w+-]*+[ \t]*+|[|: \t]*+-[|: \t-]*+|\.{4,}+[ \t]*+)$")
 """A fence, the rule below the header of a table, the border of a listing."""
-BULLET = re.compile(r"^[ \t]*+(?:[-+•:][ \t]++|\*[ \t]++|#{1,6}[ \t]++)")
+BULLET = re.compile(r"^[ \t]*+(?:[-+•][ \t]++|\*[ \t]++|#{1,6}[ \t]++)")
 LAYOUT_SIGNS = str.maketrans({"\\": "", "`": "", "*": "", "|": " ", "·": " ", "…": ""})
 
 

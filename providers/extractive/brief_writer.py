@@ -27,7 +27,7 @@ from providers.extractive.settings_table import SettingRow, rows, settings_lines
 from providers.extractive.sides import what_is
 from providers.extractive.sources_read import Reading, readings
 from providers.extractive.text_structure import LABEL_LENGTH
-from providers.language_words import KNOWN_LANGUAGES
+from providers.language_words import KNOWN_LANGUAGES, language_words
 from providers.text import STEMMED_LANGUAGES, detect_language
 
 UNANSWERED = "no passage that was read gives {what} for it"
@@ -338,8 +338,9 @@ def documents_read(task: WriteInput) -> int:
 def _gaps(task: WriteInput) -> list[Gap]:
     """Gaps that are still open or cannot be closed, the most important first, each wording once."""
     standing = [gap for gap in task.gaps if gap.status in (GapStatus.OPEN, GapStatus.UNADDRESSABLE)]
-    unasked = [f"“{query.text[:250]}”" for query in task.sub_queries if _unasked(query, task)]
-    asked = [gap for gap in standing if not any(text in gap.description for text in unasked)]
+    silent = language_words("en").told["gap_silent"]
+    unasked = {silent.format(query=query.text[:250]) for query in task.sub_queries if _unasked(query, task)}
+    asked = [gap for gap in standing if gap.description not in unasked]
     ordered = sorted(asked, key=lambda gap: (gap.priority, gap.id))
     told: dict[str, Gap] = {}
     for gap in ordered:
@@ -349,9 +350,8 @@ def _gaps(task: WriteInput) -> list[Gap]:
 
 def _unasked(query: PlanNode, task: WriteInput) -> bool:
     """Whether rules added a search that found nothing: nobody asked for it, so its silence is no gap of the answer."""
-    by_rules = query.origin == "plan" and query.status is NodeStatus.COMPLETED
     own = query.facet == GUIDANCE or query.facet.startswith((ENTITY_PREFIX, QUESTION_PREFIX))
-    return by_rules and not own and normalized_text(query.text) != normalized_text(task.query)
+    return not own and normalized_text(query.text) != normalized_text(task.query)
 
 
 def _confidence(task: WriteInput, say: BriefWords) -> str:

@@ -33,7 +33,7 @@ CODE: Final = re.compile(
 )
 """What is code wherever it stands: marked as such, a mail address, an option, a path, a file, a name, a call."""
 _FENCE_LINE: Final = re.compile(r"\s*+(?:```|~~~|(?=[|: ]*+-)[|: -]*+$)")
-BULLET: Final = re.compile(r"^[-*+•:]\s++")
+BULLET: Final = re.compile(r"^[-*+•]\s++")
 HARD_BREAK: Final = "  "
 """At the end of a line: the next one begins on a line of its own."""
 SHORTEST_WRAPPED: Final = 60

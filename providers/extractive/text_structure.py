@@ -17,8 +17,6 @@ ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remar
 """Headings of boxes: they open no section, what follows still belongs to the one around them."""
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
-DEFINED = re.compile(r"^:[ \t]+")
-"""Opens the text of a definition, whose term stands on the line above."""
 OPEN_END = re.compile(r"\s(?:\.\.\.|…)$")
 """Dots that stand for what is left out of a command: no end of a sentence."""
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
@@ -293,8 +291,7 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
             return
         first, last = pending[0], pending[-1]
         mark = ITEM.match(first[1])
-        opening = mark or DEFINED.match(first[1])
-        start, end = first[0] + (opening.end() if opening else 0), last[0] + len(last[1])
+        start, end = first[0] + (mark.end() if mark else 0), last[0] + len(last[1])
         kind = TextBlockKind.ITEM if mark else TextBlockKind.PROSE
         if not mark and (_is_label(found.text[start:end]) or _is_syntax(found.text[start:end])):
             kind = TextBlockKind.LABEL
@@ -325,13 +322,8 @@ def _add_blocks(found: Structure, lines: list[tuple[int, str]], path: tuple[str,
                 found.blocks.append(TextBlock(kind, *place, path, section, header=header))
             continue
         header = None
-        if ITEM.match(line) or DEFINED.match(line):
+        if ITEM.match(line):
             flush()
-        elif _is_label(line) and position + 1 < len(lines) and DEFINED.match(lines[position + 1][1]):
-            flush()
-            found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
-            label = offset
-            continue
         elif position == 0 and len(lines) > 1 and _is_label(line) and not _goes_on(line, lines[1][1]):
             found.blocks.append(TextBlock(TextBlockKind.LABEL, offset, offset + len(line), path, section))
             label = offset
