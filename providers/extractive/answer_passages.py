@@ -3,7 +3,7 @@
 from typing import Final
 
 from providers.extractive.answer_search import FoundAnswer
-from providers.extractive.asked_form import AnswerForm
+from providers.extractive.asked_form import MEASURES, AnswerForm
 from providers.extractive.passages import grow, leans, span_of
 from providers.extractive.text_structure import Structure, TextBlockKind
 
@@ -24,6 +24,9 @@ SPACIOUS: Final = frozenset(
     }
 )
 """Forms where the sentences after the first one belong to the answer."""
+ONE_VALUE: Final = MEASURES | {AnswerForm.VALUE}
+"""Forms whose answer is an entry of a reference: what else it says (unit, range) belongs to the value."""
+LONGEST_ENTRY: Final = 700
 LISTING: Final = frozenset({TextBlockKind.ITEM, TextBlockKind.CODE})
 TABLE: Final = frozenset({TextBlockKind.HEAD, TextBlockKind.ROW})
 LONGEST_STEPS: Final = 2_000
@@ -61,7 +64,9 @@ def answer_span(answer: FoundAnswer, form: AnswerForm) -> tuple[int, int] | None
         if end - start <= LONGEST_ANSWER and (first == seed or not leans(document, seed) or start < sentence.start):
             return start, end
     if stands and block.label is not None and sentence.end - block.label <= LONGEST_ANSWER:
-        return span_of(document, first, seed)
+        last = _last_of_block(document, seed) if form in ONE_VALUE else seed
+        whole = span_of(document, first, last)
+        return whole if whole[1] - whole[0] <= LONGEST_ENTRY else span_of(document, first, seed)
     wanted = [0.0] * len(document.sentences)
     wanted[seed] = 1.0
     if form in SPACIOUS:
@@ -145,6 +150,13 @@ def _number(document: Structure, block: int, section: int) -> int | None:
 def _first_of_block(document: Structure, index: int) -> int:
     while index > 0 and document.sentences[index - 1].block == document.sentences[index].block:
         index -= 1
+    return index
+
+
+def _last_of_block(document: Structure, index: int) -> int:
+    sentences = document.sentences
+    while index + 1 < len(sentences) and sentences[index + 1].block == sentences[index].block:
+        index += 1
     return index
 
 

@@ -18,6 +18,7 @@ from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm, fir
 from providers.extractive.brief_quotations import Quotation, quotations
 from providers.extractive.brief_text import BriefWords
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION
+from providers.extractive.numbered_codes import without_code_lines
 from providers.extractive.passages import NAMING, shorten
 from providers.extractive.question import QUESTION_PREFIX, Question, read_question, split_questions
 from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_rows, without_layout
@@ -123,8 +124,11 @@ def _answering(asked: AskedForm, task: WriteInput, every: list[Reading], quoted:
     """The quotations that answer in the form that the question asks for, the surest first."""
     search = AnswerSearch.of(asked, known_frequencies(task, every, task.query))
     at_hand = {reading.source.id: reading for reading in every}
+    told = without_code_lines((one.passage for one in quoted), at_hand, task.query)
     found = []
     for one in quoted:
+        if one.passage not in told:
+            continue
         strength = search.strength_of(at_hand[one.source.id], one.passage.start, one.passage.end)
         if strength > 0:
             found.append((strength, one))
@@ -321,7 +325,8 @@ def empty_lines(task: WriteInput, say: BriefWords) -> list[str]:
     else:
         lines.append(f"- {say.say('read', count=say.count(documents_read(task), 'document', 'documents'))}.")
     lines += [f"- {_looked_for(query, say)}" for query in task.sub_queries]
-    tries = [f"- {say[name]}" for name in ("try_words", "try_one", "try_more")]
+    foreign = ["try_language"] if not documents_read(task) else []
+    tries = [f"- {say[name]}" for name in ("try_words", *foreign, "try_one", "try_more")]
     return [*lines, "", f"## {say['what_to_try']}", "", *tries, *_language(task, say)]
 
 

@@ -22,6 +22,16 @@ def is_code_line(text: str, reading: Reading) -> bool:
     return OPENING.match(text) is not None and _is_catalogue(reading.document.text)
 
 
+def without_code_lines(
+    passages: Iterable[FoundPassage], readings: Mapping[str, Reading], question: str
+) -> list[FoundPassage]:
+    """Passages but lines of catalogues, unless the question names a code or catalogues are all that was read."""
+    given = list(passages)
+    if CODE.search(question) or all(_is_catalogue(reading.document.text) for reading in readings.values()):
+        return given
+    return [one for one in given if not is_code_line(one.text, readings[one.source_id])]
+
+
 def lower_code_lines(
     passages: Iterable[FoundPassage], readings: Mapping[str, Reading], question: str
 ) -> list[FoundPassage]:

@@ -14,7 +14,7 @@ from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.asked_form import read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
-from providers.extractive.numbered_codes import CODE, is_code_line, lower_code_lines
+from providers.extractive.numbered_codes import lower_code_lines, without_code_lines
 from providers.extractive.passages import FoundPassage, containment, shorten
 from providers.extractive.question import QUESTION_PREFIX, read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
@@ -111,13 +111,13 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
         ):
             continue
         made = score_ranges(by_source[answer.reading.source.id], aim, [span]).get(span)
-        if made is not None and not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
+        if made is None or not without_code_lines([made], by_source, task.query):
+            continue
+        if not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
             spans[(made.source_id, *span)] = made
         if len(spans) >= most:
             break
-    found = list(spans.values())
-    lines = [one for one in found if is_code_line(one.text, by_source[one.source_id])]
-    return found if len(lines) == len(found) or CODE.search(task.query) else [one for one in found if one not in lines]
+    return list(spans.values())
 
 
 def _question_to_answer(task: AnalyzeInput) -> str:

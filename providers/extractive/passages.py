@@ -16,6 +16,8 @@ VERY_THIN_PASSAGE = 25
 """Words up to which it also takes the first sentence of the next paragraph along."""
 SHORT_SENTENCE = 5
 """Words up to which a sentence does not count: `In short, catastrophic data loss.`"""
+LEAD_WORDS = 7
+"""Words up to which the opening of a paragraph is not quoted without what follows it."""
 LONGEST_LIST = 9
 """Items that may follow the sentence that announces them."""
 
@@ -69,6 +71,8 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
         if last == first:
             return None
         last -= 1
+    if _is_lead(document, last) and _fits(document, first, last + 1):
+        last += 1
     announced = False
     while not announced and _count(document, first, last) < MOST_SENTENCES and _fits(document, first, last + 1):
         following = document.of(document.sentences[last + 1])
@@ -192,6 +196,13 @@ def leans(document: Structure, index: int) -> bool:
         return True
     small = text[0].islower() and text.split()[0].isalpha() and not (heads and _names(document, index, text.split()[0]))
     return bool(LEANING.match(text) or CORRECTING.match(text) or small)
+
+
+def _is_lead(document: Structure, index: int) -> bool:
+    """Whether a few words open a paragraph that goes on, as a title does: `Measured and not taken. The …`."""
+    opens = index == 0 or not _same_block(document, index - 1, index)
+    short = len(document.of(document.sentences[index]).split()) <= LEAD_WORDS
+    return opens and short and index + 1 < len(document.sentences) and _same_block(document, index, index + 1)
 
 
 def _means_heading(document: Structure, index: int) -> bool:
