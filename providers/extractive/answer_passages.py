@@ -1,10 +1,11 @@
 """The unit in which an answer is quoted: a definition with its term, a list as a whole, a row, or whole sentences."""
 
+from bisect import bisect_left
 from typing import Final
 
 from providers.extractive.answer_search import FoundAnswer
 from providers.extractive.asked_form import MEASURES, AnswerForm
-from providers.extractive.passages import grow, leans, span_of
+from providers.extractive.passages import announces, grow, leans, span_of
 from providers.extractive.text_structure import Structure, TextBlockKind
 
 LONGEST_ANSWER: Final = 1_000
@@ -32,6 +33,7 @@ TABLE: Final = frozenset({TextBlockKind.HEAD, TextBlockKind.ROW})
 LONGEST_STEPS: Final = 2_000
 """Characters of a numbered list: what is left out of a longer one is whole steps."""
 LEAST_STEPS: Final = 2
+JOINING_WORDS: Final = 2
 LONGEST_REPLY: Final = 600
 """Characters from which on the answer under a heading that asks gets no further paragraph."""
 
@@ -127,8 +129,9 @@ def _numbered_span(document: Structure, index: int) -> tuple[int, int] | None:
     start = blocks[first].start
     above = document.blocks[first - 1] if first else None
     if above is not None and above.section == section and above.kind is TextBlockKind.PROSE:
-        told = [at for at, one in enumerate(document.sentences[: index + 1]) if one.block == first - 1]
-        if told and document.text[above.start : above.end].rstrip().endswith(":") and not leans(document, told[-1]):
+        until = bisect_left(document.sentences, first, key=lambda one: one.block)
+        told = [until - 1] if until and document.sentences[until - 1].block == first - 1 else []
+        if told and announces(document, told[-1]) and not leans(document, told[-1]):
             start = document.sentences[told[-1]].start
     while last > first and blocks[last].end - start > LONGEST_STEPS:
         last -= 1
@@ -170,7 +173,26 @@ def _commands_end(document: Structure, index: int) -> int | None:
         or following[0].section != document.blocks[own].section
     ):
         return None
-    return following[0].start + len(document.text[following[0].start : following[0].end].rstrip())
+    start, end = following[0].start, document.blocks[_last_code(document, own + 1)].end
+    return start + len(document.text[start:end].rstrip())
+
+
+def _last_code(document: Structure, number: int) -> int:
+    """The last of several pieces of code with no more than a word such as `or` between them."""
+    blocks, section = document.blocks, document.blocks[number].section
+    while number + 1 < len(blocks) and blocks[number + 1].section == section:
+        between = document.text[blocks[number + 1].start : blocks[number + 1].end].split()
+        joined = len(between) <= JOINING_WORDS and blocks[number + 1].kind in (TextBlockKind.PROSE, TextBlockKind.LABEL)
+        following = blocks[number + 2 : number + 3]
+        if (
+            not joined
+            or not following
+            or following[0].kind is not TextBlockKind.CODE
+            or following[0].section != section
+        ):
+            break
+        number += 2
+    return number
 
 
 def _list_span(document: Structure, index: int) -> tuple[int, int] | None:
@@ -179,13 +201,15 @@ def _list_span(document: Structure, index: int) -> tuple[int, int] | None:
     start, end = document.sentences[index].start, document.blocks[own].end
     section = document.blocks[own].section
     last = None
+    if document.blocks[own + 1 : own + 2] and document.blocks[own + 1].kind is TextBlockKind.CODE:
+        last = document.blocks[_last_code(document, own + 1)]
+        fits = last.section == section and last.end - start <= LONGEST_ANSWER
+        return (start, start + len(document.text[start : last.end].rstrip())) if fits else None
     kinds = TABLE if document.blocks[own + 1 : own + 2] and document.blocks[own + 1].kind in TABLE else LISTING
     for block in document.blocks[own + 1 :]:
         if block.kind not in kinds or block.section != section or block.end - start > LONGEST_ANSWER:
             break
-        last = block.end
-        if block.kind is TextBlockKind.CODE and document.blocks[own + 1] is block:
-            break
-    if last is None or last <= end:
+        last = block
+    if last is None or last.end <= end:
         return None
-    return start, start + len(document.text[start:last].rstrip())
+    return start, start + len(document.text[start : last.end].rstrip())

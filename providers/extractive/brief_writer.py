@@ -21,7 +21,7 @@ from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION
 from providers.extractive.numbered_codes import without_code_lines
 from providers.extractive.passages import NAMING, shorten
 from providers.extractive.question import QUESTION_PREFIX, Question, read_question, split_questions
-from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_rows, without_layout
+from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_cell, quoted_rows
 from providers.extractive.ranking import aim_of, known_frequencies
 from providers.extractive.sentence_places import NUMBERING
 from providers.extractive.settings_table import SettingRow, rows, settings_lines
@@ -207,7 +207,7 @@ class QuotedPages:
 
     def __init__(self, every: Iterable[Reading], say: BriefWords) -> None:
         self._documents = {reading.source.id: reading.document for reading in every}
-        self._ending = shared_ending([reading.source.title for reading in every])
+        self._endings = shared_endings(reading.source.title for reading in every)
         self._say = say
 
     def section(self, section: BriefSection) -> list[str]:
@@ -233,7 +233,9 @@ class QuotedPages:
         """A table with one quoted cell for each side of a comparison, and where it is from."""
         if not sides:
             return []
-        cells = [f"“{one_line(without_layout(one.text))}” {one.marker}" for one in sides.values()]
+        cells = [
+            f"“{quoted_cell(self._documents[one.source.id], *self._range(one))}” {one.marker}" for one in sides.values()
+        ]
         rows = (
             [one_line(name) for name in sides],
             ["---"] * len(sides),
@@ -244,7 +246,7 @@ class QuotedPages:
 
     def place(self, one: Quotation) -> str:
         """The page and the heading of a quotation, in italics."""
-        title = NUMBERING.sub("", one.source.title.removesuffix(self._ending))
+        title = NUMBERING.sub("", without_site(one.source.title, self._endings))
         heading = NUMBERING.sub("", one.passage.heading)
         term = self._term_above(one)
         if term:
@@ -269,10 +271,16 @@ class QuotedPages:
         return one.passage.start, one.passage.end
 
 
-def shared_ending(titles: Iterable[str]) -> str:
-    """What all titles end with behind a dash or a bar: the name of the site; empty where there are fewer than two."""
-    endings = {title[found.start() :] if (found := SITE_NAME.search(title)) else "" for title in set(titles)}
-    return endings.pop() if len(set(titles)) > 1 and len(endings) == 1 else ""
+def shared_endings(titles: Iterable[str]) -> frozenset[str]:
+    """What several titles end with behind a dash or a bar: names of sites."""
+    counted = Counter(found[0] for title in set(titles) if (found := SITE_NAME.search(title)))
+    return frozenset(ending for ending, count in counted.items() if count > 1)
+
+
+def without_site(title: str, endings: frozenset[str]) -> str:
+    """A title without the name of its site."""
+    found = SITE_NAME.search(title)
+    return title[: found.start()] if found and found[0] in endings else title
 
 
 def _heading(name: str, say: BriefWords) -> str:

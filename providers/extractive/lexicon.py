@@ -84,6 +84,7 @@ _LEANING = r"""
   | (?:about|at|beneath|beside|besides|between|despite|during|from|into|like|of|on|over|through|to|under|until|upon
   |where|within|without|on\s+top\s+of|apart\s+from|instead\s+of)\s+(?:this|that|these|those|it|them)\b
   (?!\s+(?:page|section|chapter|document|article|appendix)\b)
+  | \w{2,14}ing\s+(?:this|that|these|those|it|them|so)\b
   | (?:do\s+not|don['’]t|never|always)?\s*(?:use|see|set|call|run|read|try|rely\s+on|confuse|change|avoid|delete)
   \s+(?:it|them|this|these|those)\b
   | as\s+a\s+(?:result|consequence) | for\s+(?:this|that|these|those|example|instance|more\s+information)

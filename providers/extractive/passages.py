@@ -67,7 +67,7 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
             return None
         first -= 1
     last = _list_end(document, last)
-    if document.of(document.sentences[last]).rstrip().endswith(":"):
+    if announces(document, last):
         if last == first:
             return None
         last -= 1
@@ -250,7 +250,7 @@ def _count(document: Structure, first: int, last: int) -> int:
 
 def _list_end(document: Structure, index: int) -> int:
     """The last short item of a list that this sentence announces."""
-    if not document.of(document.sentences[index]).rstrip().endswith(":"):
+    if not announces(document, index):
         return index
     last, start = index, document.sentences[index].start
     while last + 1 < len(document.sentences) and last - index < LONGEST_LIST:
@@ -266,6 +266,19 @@ def _list_end(document: Structure, index: int) -> int:
             break
         last += 1
     return last
+
+
+def announces(document: Structure, index: int) -> bool:
+    """Whether a sentence says that something follows: by a colon, or by its words in front of a list."""
+    text = document.of(document.sentences[index]).rstrip()
+    if text.endswith(":"):
+        return True
+    following = document.sentences[index + 1 : index + 2]
+    own = document.sentences[index].block
+    before_list = bool(following) and following[0].block == own + 1
+    if not before_list or document.blocks[own + 1].kind is not TextBlockKind.ITEM:
+        return False
+    return language_words(document.language).tells["following"].found(fold(text))
 
 
 def _same_block(document: Structure, one: int, other: int) -> bool:

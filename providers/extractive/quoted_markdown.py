@@ -19,7 +19,7 @@ _SUFFIXES: Final = (
 )
 _HOSTS: Final = "org|com|net|edu|gov|info|io|dev|eu|de|fr|es|it|pt|nl|uk|ch|at|br"
 CODE: Final = re.compile(
-    r"(?P<ticked>(?<![`\\])`(?P<inside>[^`\n]{1,200}+)`(?!`))"
+    r"(?P<ticked>(?<![`\\])(?P<ticks>``?+)(?P<inside>[^`\n]{1,200}+)(?P=ticks)(?!`))"
     r"|(?<![^\s(\[{\"'“‘„«,;])(?:"
     r"[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
     rf"|(?:[\w-]++\.)+?(?:{_HOSTS})(?![./-]*+\w)"
@@ -205,6 +205,18 @@ def _ends_early(line: str, following: str) -> bool:
     if not line or not following:
         return True
     return len(line) + 1 + len(following.split(maxsplit=1)[0]) <= SHORTEST_WRAPPED
+
+
+def quoted_cell(document: Structure, start: int, end: int) -> str:
+    """A quoted range on one line, for a cell: terms are bold, so that their text does not run on from them."""
+    pieces = list(_pieces(document, start, end))
+    shown = []
+    for number, piece in enumerate(pieces):
+        if piece.block.kind is TextBlockKind.LABEL and number + 1 < len(pieces):
+            shown.append(_term(piece, pieces[number + 1]))
+        else:
+            shown.append(one_line(without_layout(piece.text)))
+    return " ".join(shown) or one_line(without_layout(document.text[start:end]))
 
 
 def cells_of(row: str) -> list[str]:

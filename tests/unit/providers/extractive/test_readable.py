@@ -90,6 +90,7 @@ def test_only_numbers_of_sections_are_left_out_of_headings(heading: str, shown: 
         "Where that matters, add rules to the firewall of the house.",
         "Without that, the house needs a second key for the door.",
         "Do not rely on it: it knows the usual names of the house.",
+        "Opening this takes the guard of the house two minutes.",
         "During this the door of the house stays open all the time.",
     ],
 )
@@ -259,3 +260,28 @@ def test_a_title_in_a_paragraph_is_quoted_with_what_follows() -> None:
     """A few words that open a paragraph say nothing by themselves."""
     document = structure_of("Embeddings, measured and not taken. They add one question to two hundred.\n", "en")
     assert grow(document, 0, [1.0, 0.0], spare=True) == (0, 1)
+
+
+def test_a_sentence_that_says_what_follows_takes_its_list_along() -> None:
+    """Not only a colon announces a list."""
+    text = (
+        "To open the house the following keys are needed.\n\n- the brass key of the door\n- the small key of the rack\n"
+    )
+    document = structure_of(text, "en")
+    assert grow(document, 0, [1.0, 0.0, 0.0]) == (0, 2)
+
+
+def test_code_in_two_pieces_is_quoted_as_one() -> None:
+    """`or` between two commands is no end of the answer."""
+    text = "# Log\n\nTo read the log of the house, use one of two commands:\n\n```\nlog read\n```\n\nor\n\n```\nlog show\n```\n\nBye.\n"
+    page = extract("page", text)
+    reading = readings([page], {digest(text): text}, "en")[0]
+    span = answer_span(FoundAnswer(reading, 0, 1.0, 1.0, AnswerEvidence(1.0), 0), AnswerForm.STEPS)
+    assert span is not None
+    assert "log show" in text[span[0] : span[1]]
+    assert "Bye" not in text[span[0] : span[1]]
+
+
+def test_marks_of_code_of_other_text_formats_are_code() -> None:
+    """Two backticks mark code, too; nothing of them is left in the text."""
+    assert escape("The ``Depends`` field names it.") == "The `Depends` field names it."
