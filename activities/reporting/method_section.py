@@ -10,7 +10,7 @@ from contracts.follow_up import EARLIER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.usage import Usage
-from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, SourceStatus
+from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, SourceStatus, StopReason
 
 CUT_OFF, FAILED = AgentStatus.CUT_OFF, AgentStatus.FAILED
 FILES_LISTED = 10
@@ -29,8 +29,10 @@ class Fact:
 
 
 def _outcome(matter: ReportInputs) -> Fact:
-    complete = matter.words[f"complete_{matter.ending.completeness.value}"]
-    said = dict.fromkeys([matter.why(), complete])
+    said = [matter.why()]
+    if matter.ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
+        said.append(matter.words[f"complete_{matter.ending.completeness.value}"])
+    said = list(dict.fromkeys(said))
     return Fact(matter.words["fact_outcome"], f"{matter.outcome()}: {'; '.join(said)}.")
 
 

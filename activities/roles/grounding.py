@@ -12,7 +12,7 @@ from contracts.unicode_forms import normalize
 
 SHORTEST_QUOTE: Final = 8
 """Characters; fewer support nothing and stand everywhere."""
-LONGEST_QUOTE: Final = 1_200
+LONGEST_QUOTE: Final = 2_000
 HEADING_CHARACTERS: Final = 120
 SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
 WORD: Final = re.compile(r"\S+")

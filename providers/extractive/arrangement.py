@@ -8,7 +8,7 @@ from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, STRONG, se
 from providers.extractive.lexicon import ASIDE_OPENING, PAST
 from providers.extractive.passages import containment
 from providers.extractive.question import Question
-from providers.extractive.settings_table import SettingRow, rows
+from providers.extractive.settings_table import SettingRow
 
 SHORT_ANSWER_PASSAGES = 3
 SHORT_ANSWER_WORDS = 260
@@ -20,7 +20,6 @@ SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
 LOOSE = frozenset(("mechanism", "comparison"))
 """Parts whose form many sentences have: the passage that speaks most of the question comes first."""
-NUMBERED = frozenset(("mechanism", "steps", "items", "reason"))
 ORDER = (
     "definition", "problem", "mechanism", "steps", "reason", "comparison", "items", "fact", "settings", "failure",
     "limits", "check", "version", "guidance",
@@ -34,7 +33,6 @@ class BriefSection:
     name: str
     """A facet, a side of a comparison, or one of `QUALIFICATION` and `MORE`."""
     quoted: list[Quotation]
-    numbered: bool = False
     rows: list[SettingRow] = field(default_factory=list)
 
 
@@ -56,16 +54,23 @@ def arrange(
     target_words: int,
     sides: Sequence[Quotation] = (),
     answers: Sequence[Quotation] = (),
+    *,
+    settings: Sequence[SettingRow] = (),
+    one_fact: bool = False,
 ) -> Arrangement:
     """Spread the quotations (best first) over the brief; none stands twice.
 
-    `sides` are those that speak best of each side of a comparison.
+    `sides` are those that speak best of each side of a comparison, `settings` the rows of their table. Of a question
+    for `one_fact` only what answers it stands under the short answer, and no other passage has a section.
     """
     qualified = _premise_denied(quoted, question)
     if question.main_facet in LOOSE:
         answers = [one for one in quoted if one in answers]
-    short = _short_answer(quoted, qualified, sides, answers)
+    short = _short_answer([*answers] if one_fact and answers else quoted, qualified, sides, answers)
     rest = [one for one in quoted if one not in short]
+    if one_fact and answers:
+        table = [BriefSection("settings", [], [*settings])] if settings else []
+        return Arrangement(short, qualified is not None, True, table, rest)
     budget = max(100, target_words - sum(one.words for one in short) - 120)
     groups = _groups(rest, question)
     placed: list[Quotation] = []
@@ -73,10 +78,10 @@ def arrange(
     allowed = _within(groups, question, budget)
     for name, members in groups.items():
         shown = [one for one in members if one in allowed]
-        found = rows([*quoted]) if name == "settings" else []
+        found = [*settings] if name == "settings" else []
         if shown or found:
             placed += shown
-            sections.append(BriefSection(name, _reading_order(shown), name in NUMBERED and len(shown) > 1, found))
+            sections.append(BriefSection(name, _reading_order(shown), found))
     more = [one for one in rest if one not in placed]
     return Arrangement(
         short, qualified is not None, bool(answers) or _settles(qualified), sections, _reading_order(more)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from contracts.roles import SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION, facet_named
+from providers.extractive.numbered_codes import lower_code_lines
 from providers.extractive.passages import FoundPassage, containment
 from providers.extractive.question import QUESTION_PREFIX
 from providers.extractive.ranking import DUPLICATE, Aim, score_ranges
@@ -45,9 +46,10 @@ def quotations(task: WriteInput, every: Iterable[Reading], aim: Aim) -> list[Quo
             for piece in evidence.values()
             if piece.source_id == source_id and piece.start < piece.end <= length
         }
-        for (start, end), passage in score_ranges(reading, aim, sorted(ranges)).items():
+        scored = score_ranges(reading, aim, sorted(ranges)).values()
+        for passage in lower_code_lines(scored, at_hand, task.query):
             if passage.text.strip():
-                passages[source_id, start, end] = passage
+                passages[passage.place] = passage
     facets = {query.id: query.facet for query in task.sub_queries}
     found: dict[str, Quotation] = {}
     for finding in task.findings:

@@ -7,37 +7,46 @@ from dataclasses import replace
 from typing import Final
 
 from contracts.evidence import Finding, Gap
+from contracts.identity import normalized_text
 from contracts.independence import voice_of
 from contracts.plan import PlanNode
 from contracts.roles import ReportTextDraft, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus, NodeStatus
 from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.arrangement import MORE, Arrangement, BriefSection, arrange
-from providers.extractive.asked_form import AskedForm, first_question, read_asked
+from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm, first_question, read_asked
 from providers.extractive.brief_quotations import Quotation, quotations
 from providers.extractive.brief_text import BriefWords
 from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION
-from providers.extractive.passages import shorten
+from providers.extractive.numbered_codes import without_code_lines
+from providers.extractive.passages import NAMING, shorten
 from providers.extractive.question import QUESTION_PREFIX, Question, read_question, split_questions
-from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_rows, without_layout
+from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_cell, quoted_rows
 from providers.extractive.ranking import aim_of, known_frequencies
 from providers.extractive.sentence_places import NUMBERING
-from providers.extractive.settings_table import settings_lines
+from providers.extractive.settings_table import SettingRow, rows, settings_lines
 from providers.extractive.sides import what_is
 from providers.extractive.sources_read import Reading, readings
-from providers.language_words import KNOWN_LANGUAGES
+from providers.extractive.text_structure import LABEL_LENGTH
+from providers.language_words import KNOWN_LANGUAGES, language_words
 from providers.text import STEMMED_LANGUAGES, detect_language
 
 UNANSWERED = "no passage that was read gives {what} for it"
 NOT_ALL_ANSWERED = "no passage that was read answers {questions}"
+ONE_FACT: Final = MEASURES | {AnswerForm.PERSON, AnswerForm.TIME, AnswerForm.PLACE, AnswerForm.VALUE}
+"""Forms that one fact answers: what else was read is no part of the answer."""
 PASSAGES_PER_QUESTION = 3
 NEAR_PER_QUESTION = 2
 MOST_MORE = 6
 CELL_WORDS = 70
 """Words of a quotation that make a cell of a table readable."""
+SHARE: Final = re.compile(r"\d+\s?%")
+GUIDANCE: Final = "guidance"
 SITE_NAME: Final = re.compile(r"\s(?:[—–|·-]|::)\s[^—–|·]{3,80}$")
 BRIEF_WORDS = 900
 """Length of the brief proper; the rest goes under "More passages"."""
+LONGEST_TERM = 90
+"""Characters of a term that stand above a passage."""
 MOST_GAPS = 8
 LONGEST_TITLE = 120
 OWN_SHARE = 0.3
@@ -60,8 +69,10 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     asked = read_asked(task.query, task.language)
     answers = _answering(asked, task, every, quoted)
     sides = _sides(question, task, every, quoted)
-    plan = arrange(quoted, question, task.target_words or BRIEF_WORDS, [*sides.values()], answers)
-    lines = _brief(task, plan, sides, quoted, every, asked, say)
+    words, one_fact = task.target_words or BRIEF_WORDS, asked.form in ONE_FACT
+    settings = _settings(task, asked, every, quoted)
+    plan = arrange(quoted, question, words, [*sides.values()], answers, settings=settings, one_fact=one_fact)
+    lines = _brief(task, plan, sides, quoted, every, question, asked, say)
     unanswered = "" if plan.answered else UNANSWERED.format(what=BriefWords("en").missing(asked.form))
     return ReportTextDraft(markdown=lines, answers_question=plan.answered, unanswered=unanswered)
 
@@ -93,7 +104,8 @@ def _write_several(task: WriteInput, several: list[str], every: list[Reading], s
     lines += [f"## {say['not_covered']}", "", *limit_lines(task, placed, say, answered=not missing), ""]
     if rest:
         lines += [f"## {say['more']}", "", *page.section(BriefSection(MORE, rest[:MOST_MORE]))]
-    text = "\n".join([*_head(task, [*placed, *rest[:MOST_MORE]], every, say), *lines]).rstrip() + "\n"
+    head = _head(task, [*placed, *rest[:MOST_MORE]], every, say, " ".join(several))
+    text = "\n".join([*head, *lines]).rstrip() + "\n"
     unanswered = NOT_ALL_ANSWERED.format(questions=", ".join(missing)) if missing else ""
     return ReportTextDraft(markdown=text, answers_question=not missing, unanswered=unanswered[:300])
 
@@ -112,12 +124,21 @@ def _answering(asked: AskedForm, task: WriteInput, every: list[Reading], quoted:
     """The quotations that answer in the form that the question asks for, the surest first."""
     search = AnswerSearch.of(asked, known_frequencies(task, every, task.query))
     at_hand = {reading.source.id: reading for reading in every}
+    told = without_code_lines((one.passage for one in quoted), at_hand, task.query)
     found = []
     for one in quoted:
+        if one.passage not in told:
+            continue
         strength = search.strength_of(at_hand[one.source.id], one.passage.start, one.passage.end)
         if strength > 0:
             found.append((strength, one))
     return [one for _, one in sorted(found, key=lambda pair: -round(pair[0], 6))]
+
+
+def _settings(task: WriteInput, asked: AskedForm, every: list[Reading], quoted: list[Quotation]) -> list[SettingRow]:
+    """The table of settings, where the question or a search of its plan is about settings."""
+    wanted = asked.form is AnswerForm.VALUE or any(query.facet == "settings" for query in task.sub_queries)
+    return rows(quoted, {one.source.id: one.document for one in every}) if wanted else []
 
 
 def _sides(question: Question, task: WriteInput, every: list[Reading], quoted: list[Quotation]) -> dict[str, Quotation]:
@@ -142,6 +163,7 @@ def _brief(
     sides: Mapping[str, Quotation],
     quoted: list[Quotation],
     every: list[Reading],
+    question: Question,
     asked: AskedForm,
     say: BriefWords,
 ) -> str:
@@ -159,16 +181,20 @@ def _brief(
     for section in plan.sections:
         left = replace(section, quoted=[one for one in section.quoted if one not in shown])
         if left.quoted or left.rows:
-            lines += [f"## {one_line(_heading(section.name, say))}", "", *page.section(left)]
+            # What does not answer does not stand under the heading of an answer.
+            near = not plan.answered and section.name == question.main_facet
+            lines += [*([] if near else [f"## {one_line(_heading(section.name, say))}", ""]), *page.section(left)]
     lines += [f"## {say['not_covered']}", "", *limit_lines(task, quoted, say, answered=plan.answered), ""]
     if more := [one for one in plan.more if one not in shown]:
         lines += [f"## {say['more']}", "", *page.section(BriefSection(MORE, more))]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _head(task: WriteInput, quoted: list[Quotation], every: list[Reading], say: BriefWords) -> list[str]:
+def _head(
+    task: WriteInput, quoted: list[Quotation], every: list[Reading], say: BriefWords, asked: str = ""
+) -> list[str]:
     """Title, what kind of report it is, and what a reader must know first."""
-    lines = [f"# {one_line(title_of(task.query))}", "", f"> {say['admission']}", ">"]
+    lines = [f"# {one_line(title_of(asked or task.query))}", "", f"> {say['admission']}", ">"]
     lines += [f"> {_counts(task, quoted, say)}", ""]
     lines += [f"> {line}\n" for line in _other_language(task, every, say)]
     if task.cut_short:
@@ -181,29 +207,25 @@ class QuotedPages:
 
     def __init__(self, every: Iterable[Reading], say: BriefWords) -> None:
         self._documents = {reading.source.id: reading.document for reading in every}
-        self._ending = shared_ending([reading.source.title for reading in every])
+        self._endings = shared_endings(reading.source.title for reading in every)
         self._say = say
 
     def section(self, section: BriefSection) -> list[str]:
         """A part of the brief without its heading."""
         lines: list[str] = settings_lines(section.rows, self._say) if section.rows else []
         place, table = "", None
-        for number, one in enumerate(section.quoted, start=1):
-            here, indent = self.place(one), ""
-            rows = self._rows(one)
-            if section.numbered:
-                lines += [f"{number}. {here}", ""]
-                indent = " " * len(f"{number}. ")
-            elif here != place:
+        for one in section.quoted:
+            here, rows = self.place(one), self._rows(one)
+            if here != place:
                 lines += [here, ""]
             elif rows is not None and table == rows.table:
                 lines[-1:] = [*rows.rows, ""]
                 continue
             place, table = here, rows.table if rows else None
             if rows is not None:
-                lines += [f"{indent}{line}" for line in [*rows.head, *rows.rows]]
+                lines += [*rows.head, *rows.rows]
             else:
-                lines += quote_lines(self._documents[one.source.id], *self._range(one), one.marker, indent)
+                lines += quote_lines(self._documents[one.source.id], *self._range(one), one.marker)
             lines.append("")
         return lines
 
@@ -211,7 +233,9 @@ class QuotedPages:
         """A table with one quoted cell for each side of a comparison, and where it is from."""
         if not sides:
             return []
-        cells = [f"“{one_line(without_layout(one.text))}” {one.marker}" for one in sides.values()]
+        cells = [
+            f"“{quoted_cell(self._documents[one.source.id], *self._range(one))}” {one.marker}" for one in sides.values()
+        ]
         rows = (
             [one_line(name) for name in sides],
             ["---"] * len(sides),
@@ -222,10 +246,22 @@ class QuotedPages:
 
     def place(self, one: Quotation) -> str:
         """The page and the heading of a quotation, in italics."""
-        title = NUMBERING.sub("", one.source.title.removesuffix(self._ending))
+        title = NUMBERING.sub("", without_site(one.source.title, self._endings))
         heading = NUMBERING.sub("", one.passage.heading)
+        term = self._term_above(one)
+        if term:
+            return f"*{one_line(title)}: {one_line(term)}*"
         same = not heading or heading.casefold() in (title.casefold(), one.source.title.casefold())
         return f"*{one_line(title)}*" if same else f"*{one_line(title)}: {one_line(heading)}*"
+
+    def _term_above(self, one: Quotation) -> str:
+        """The term that a passage explains, where it was quoted without it; else empty."""
+        document = self._documents[one.source.id]
+        first = next(iter(document.blocks_within(*self._range(one))), None)
+        if first is None or first.label is None or not first.label < one.passage.start:
+            return ""
+        term = document.text[first.label : first.label + LABEL_LENGTH].split("\n", 1)[0].strip()
+        return term if len(term) <= LONGEST_TERM and NAMING.search(term) else ""
 
     def _rows(self, one: Quotation) -> QuotedRows | None:
         document = self._documents[one.source.id]
@@ -235,10 +271,16 @@ class QuotedPages:
         return one.passage.start, one.passage.end
 
 
-def shared_ending(titles: Iterable[str]) -> str:
-    """What all titles end with behind a dash or a bar: the name of the site; empty where there are fewer than two."""
-    endings = {title[found.start() :] if (found := SITE_NAME.search(title)) else "" for title in set(titles)}
-    return endings.pop() if len(set(titles)) > 1 and len(endings) == 1 else ""
+def shared_endings(titles: Iterable[str]) -> frozenset[str]:
+    """What several titles end with behind a dash or a bar: names of sites."""
+    counted = Counter(found[0] for title in set(titles) if (found := SITE_NAME.search(title)))
+    return frozenset(ending for ending, count in counted.items() if count > 1)
+
+
+def without_site(title: str, endings: frozenset[str]) -> str:
+    """A title without the name of its site."""
+    found = SITE_NAME.search(title)
+    return title[: found.start()] if found and found[0] in endings else title
 
 
 def _heading(name: str, say: BriefWords) -> str:
@@ -269,11 +311,10 @@ def _empty(task: WriteInput, every: list[Reading], say: BriefWords) -> str:
 def limit_lines(task: WriteInput, quoted: list[Quotation], say: BriefWords, *, answered: bool = True) -> list[str]:
     """Bullets of the section "Not covered, and limits"."""
     stated = [f"- {one_line(say.told(gap.description))}" for gap in _gaps(task)[:MOST_GAPS]]
-    nothing = [f"- {say['no_gaps']}"] if answered else []
+    nothing = [f"- {say['no_gaps']}"] if answered and not task.gaps else []
     return [
         *(stated or nothing),
-        _confidence(task, say),
-        _voices(task, quoted, say),
+        *_support(task, quoted, say),
         *_language(task, say),
         f"- {say['ranked']}",
     ]
@@ -292,7 +333,8 @@ def empty_lines(task: WriteInput, say: BriefWords) -> list[str]:
     else:
         lines.append(f"- {say.say('read', count=say.count(documents_read(task), 'document', 'documents'))}.")
     lines += [f"- {_looked_for(query, say)}" for query in task.sub_queries]
-    tries = [f"- {say[name]}" for name in ("try_words", "try_one", "try_more")]
+    foreign = ["try_language"] if not documents_read(task) else []
+    tries = [f"- {say[name]}" for name in ("try_words", *foreign, "try_one", "try_more")]
     return [*lines, "", f"## {say['what_to_try']}", "", *tries, *_language(task, say)]
 
 
@@ -309,8 +351,20 @@ def documents_read(task: WriteInput) -> int:
 def _gaps(task: WriteInput) -> list[Gap]:
     """Gaps that are still open or cannot be closed, the most important first, each wording once."""
     standing = [gap for gap in task.gaps if gap.status in (GapStatus.OPEN, GapStatus.UNADDRESSABLE)]
-    ordered = sorted(standing, key=lambda gap: (gap.priority, gap.id))
-    return list({gap.description: gap for gap in ordered}.values())
+    silent = language_words("en").told["gap_silent"]
+    unasked = {silent.format(query=query.text[:250]) for query in task.sub_queries if _unasked(query, task)}
+    asked = [gap for gap in standing if gap.description not in unasked]
+    ordered = sorted(asked, key=lambda gap: (gap.priority, gap.id))
+    told: dict[str, Gap] = {}
+    for gap in ordered:
+        told.setdefault(SHARE.sub("", gap.description), gap)
+    return list(told.values())
+
+
+def _unasked(query: PlanNode, task: WriteInput) -> bool:
+    """Whether rules added a search that found nothing: nobody asked for it, so its silence is no gap of the answer."""
+    own = query.facet == GUIDANCE or query.facet.startswith((ENTITY_PREFIX, QUESTION_PREFIX))
+    return not own and normalized_text(query.text) != normalized_text(task.query)
 
 
 def _confidence(task: WriteInput, say: BriefWords) -> str:
@@ -319,6 +373,14 @@ def _confidence(task: WriteInput, say: BriefWords) -> str:
         for group in (TOP_CONFIDENCE, (Confidence.MEDIUM,), (Confidence.LOW, Confidence.SPECULATION))
     )
     return f"- {say.say('confidence', high=high, medium=medium, low=low)}"
+
+
+def _support(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> list[str]:
+    """How well what is quoted is supported: of one voice there is nothing to count."""
+    voices = {voice_of(one.source.url, one.source.publisher) for one in quoted} - {""}
+    named = task.corpus is not None or any(one.source.publisher for one in quoted)
+    told = _voices(task, quoted, say)
+    return [told] if len(voices) == 1 and named else [_confidence(task, say), told]
 
 
 def _voices(task: WriteInput, quoted: list[Quotation], say: BriefWords) -> str:

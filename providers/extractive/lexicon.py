@@ -80,6 +80,13 @@ _LEANING = r"""
   | however | but | and | or | so | yet | nor
   | therefore | thus | hence | consequently | accordingly | moreover | furthermore | additionally | besides
   | in\s+addition | nevertheless | nonetheless | otherwise | instead | conversely | similarly | likewise | also
+  | each\s+(?:is|are|has|can|may|must|will|also|takes?|gets?|of)
+  | (?:about|at|beneath|beside|besides|between|despite|during|from|into|like|of|on|over|through|to|under|until|upon
+  |where|within|without|on\s+top\s+of|apart\s+from|instead\s+of)\s+(?:this|that|these|those|it|them)\b
+  (?!\s+(?:page|section|chapter|document|article|appendix)\b)
+  | \w{2,14}ing\s+(?:this|that|these|those|it|them|so)\b
+  | (?:do\s+not|don['’]t|never|always)?\s*(?:use|see|set|call|run|read|try|rely\s+on|confuse|change|avoid|delete)
+  \s+(?:it|them|this|these|those)\b
   | as\s+a\s+(?:result|consequence) | for\s+(?:this|that|these|those|example|instance|more\s+information)
   | in\s+(?:this|that|these|those|such|contrast|both|either|other|each|all\s+(?:of\s+)?(?:these|those)
   |the\s+(?:above|former|latter|first|second|same|latter))
@@ -145,6 +152,13 @@ SELF_NAMED = re.compile(
     re.IGNORECASE,
 )
 """At the head of a section such words mean what its heading names."""
+
+AT_HEADING = re.compile(
+    r"^[\s(“\"'*_«„¿]*(?:it|its|this|these|they|their|er|sie|es|dies\w{0,2}|il|elle|ils|elles|cela|ceci|ce|cette|ces|él|ella|ellos|ellas"
+    r"|est[aeo]s?|es[ao]s?|ess[aeio]|quest[aeio]|ele|ela|eles|elas|isto|isso|hij|zij|ze|dit|deze|dat)\b(?!\s+(?:also|too|auch|aussi|también|anche|também|ook)\b)",
+    re.IGNORECASE,
+)
+"""At the head of a section such a word means what its heading names, and the heading is shown."""
 
 CORRECTING = re.compile(
     r"""^[\s(“"'*_]*(?:however|but|contrary\s+to|nevertheless|nonetheless|unfortunately|conversely|on\s+the\s+(?:other\s+hand|contrary)

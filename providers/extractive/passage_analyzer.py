@@ -14,6 +14,7 @@ from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.asked_form import read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS, QUALIFICATION
 from providers.extractive.lexicon import DENYING
+from providers.extractive.numbered_codes import lower_code_lines, without_code_lines
 from providers.extractive.passages import FoundPassage, containment, shorten
 from providers.extractive.question import QUESTION_PREFIX, read_question
 from providers.extractive.question_terms import Frequencies, QuestionTerms, missing_names, text_keys
@@ -63,7 +64,8 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     alone = task.sub_query.facet.startswith(QUESTION_PREFIX)
     main = alone or task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
-    candidates = _without_left_out(rank_passages(every, aim), task)
+    by_source = {reading.source.id: reading for reading in every}
+    candidates = lower_code_lines(_without_left_out(rank_passages(every, aim), task), by_source, task.query)
     answers = _without_left_out(_answers(task, every, aim), task)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR and not answers:
@@ -109,7 +111,9 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
         ):
             continue
         made = score_ranges(by_source[answer.reading.source.id], aim, [span]).get(span)
-        if made is not None and not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
+        if made is None or not without_code_lines([made], by_source, task.query):
+            continue
+        if not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
             spans[(made.source_id, *span)] = made
         if len(spans) >= most:
             break

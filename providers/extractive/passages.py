@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from providers.extractive.lexicon import CORRECTING, JOINING, LEANING, SELF_NAMED
+from providers.extractive.lexicon import AT_HEADING, CORRECTING, JOINING, LEANING, SELF_NAMED
 from providers.extractive.text_structure import TERMINAL, Structure, TextBlock, TextBlockKind, is_foreign, is_statement
 from providers.language_words import fold, language_words
 
@@ -16,6 +16,8 @@ VERY_THIN_PASSAGE = 25
 """Words up to which it also takes the first sentence of the next paragraph along."""
 SHORT_SENTENCE = 5
 """Words up to which a sentence does not count: `In short, catastrophic data loss.`"""
+LEAD_WORDS = 7
+"""Words up to which the opening of a paragraph is not quoted without what follows it."""
 LONGEST_LIST = 9
 """Items that may follow the sentence that announces them."""
 
@@ -65,10 +67,12 @@ def grow(document: Structure, seed: int, wanted: Sequence[float], *, spare: bool
             return None
         first -= 1
     last = _list_end(document, last)
-    if document.of(document.sentences[last]).rstrip().endswith(":"):
+    if announces(document, last):
         if last == first:
             return None
         last -= 1
+    if _is_lead(document, last) and _fits(document, first, last + 1):
+        last += 1
     announced = False
     while not announced and _count(document, first, last) < MOST_SENTENCES and _fits(document, first, last + 1):
         following = document.of(document.sentences[last + 1])
@@ -138,7 +142,18 @@ def span_of(document: Structure, first: int, last: int) -> tuple[int, int]:
         between = document.text[block.label : start]
         if between.count("\n") <= 3 and len(between) <= 160 and NAMING.search(between):
             start = block.label
-    return (start, end)
+    return (start, _closed(document, start, last, end))
+
+
+def _closed(document: Structure, start: int, last: int, end: int) -> int:
+    """Where the bracket closes that a passage opens, if the next sentence of its paragraph closes it; else its end."""
+    text = document.text[start:end]
+    if text.count("(") <= text.count(")") or last + 1 >= len(document.sentences):
+        return end
+    following = document.sentences[last + 1]
+    longer = document.text[start : following.end]
+    close = _same_block(document, last, last + 1) and longer.count("(") <= longer.count(")")
+    return following.end if close and len(longer) <= LONGEST_PASSAGE else end
 
 
 def heading_of(block: TextBlock, title: str) -> str:
@@ -172,7 +187,8 @@ def leans(document: Structure, index: int) -> bool:
         index == 0 or not _same_block(document, index - 1, index)
     )
     heads = index == 0 or not _same_block(document, index - 1, index)
-    if heads and (JOINING.match(text) or (SELF_NAMED.match(text) and _opens_section(document, index))):
+    opens = heads and _opens_section(document, index)
+    if (heads and JOINING.match(text)) or (opens and (SELF_NAMED.match(text) or _means_heading(document, index))):
         return False
     if opens_with_term and not re.match(r"^(?:however|but|otherwise)\b", text, re.IGNORECASE):
         return False
@@ -180,6 +196,21 @@ def leans(document: Structure, index: int) -> bool:
         return True
     small = text[0].islower() and text.split()[0].isalpha() and not (heads and _names(document, index, text.split()[0]))
     return bool(LEANING.match(text) or CORRECTING.match(text) or small)
+
+
+def _is_lead(document: Structure, index: int) -> bool:
+    """Whether a few words open a paragraph that goes on, as a title does: `Measured and not taken. The …`."""
+    opens = index == 0 or not _same_block(document, index - 1, index)
+    short = len(document.of(document.sentences[index]).split()) <= LEAD_WORDS
+    return opens and short and index + 1 < len(document.sentences) and _same_block(document, index, index + 1)
+
+
+def _means_heading(document: Structure, index: int) -> bool:
+    """Whether a sentence at the head of a section says `it` of what the heading names, and does not name it again."""
+    path = document.block_of(index).path
+    named = document.keys_of(path[-1]) if path else frozenset()
+    opening = AT_HEADING.match(document.of(document.sentences[index])) is not None
+    return opening and bool(named) and not named & document.traits(index).keys
 
 
 def _names(document: Structure, index: int, word: str) -> bool:
@@ -219,7 +250,7 @@ def _count(document: Structure, first: int, last: int) -> int:
 
 def _list_end(document: Structure, index: int) -> int:
     """The last short item of a list that this sentence announces."""
-    if not document.of(document.sentences[index]).rstrip().endswith(":"):
+    if not announces(document, index):
         return index
     last, start = index, document.sentences[index].start
     while last + 1 < len(document.sentences) and last - index < LONGEST_LIST:
@@ -235,6 +266,19 @@ def _list_end(document: Structure, index: int) -> int:
             break
         last += 1
     return last
+
+
+def announces(document: Structure, index: int) -> bool:
+    """Whether a sentence says that something follows: by a colon, or by its words in front of a list."""
+    text = document.of(document.sentences[index]).rstrip()
+    if text.endswith(":"):
+        return True
+    following = document.sentences[index + 1 : index + 2]
+    own = document.sentences[index].block
+    before_list = bool(following) and following[0].block == own + 1
+    if not before_list or document.blocks[own + 1].kind is not TextBlockKind.ITEM:
+        return False
+    return language_words(document.language).tells["following"].found(fold(text))
 
 
 def _same_block(document: Structure, one: int, other: int) -> bool:

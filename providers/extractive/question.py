@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from providers.extractive.question_terms import key_words
+from providers.language_words import WORD, fold, language_words
 from providers.sentences import sentence_spans
 
 
@@ -110,6 +111,8 @@ _SIDES = tuple(
 
 
 MOST_QUESTIONS = 5
+JOINS = frozenset("and und et y e en".split())
+"""Words before the last of several questions."""
 QUESTION_PREFIX = "question:"
 """Of the facet of a search that is one of several questions; its number follows."""
 POINTING_BACK = re.compile(
@@ -156,16 +159,45 @@ def split_questions(text: str, language: str = "en") -> list[str]:
     A question that only points back (`Why does it do that?`) belongs to the one before it.
     """
     found: list[str] = []
-    for start, end in sentence_spans(" ".join(text.split())):
-        sentence = " ".join(text.split())[start:end].strip()
-        if not sentence.endswith("?"):
-            continue
-        content = key_words(sentence, language)
-        if found and (not content or POINTING_BACK.search(sentence)):
-            found[-1] = f"{found[-1]} {sentence}"
-        elif content:
-            found.append(sentence)
+    flat = " ".join(text.split())
+    sentences = [flat[start:end].strip() for start, end in sentence_spans(flat)]
+    asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences
+    for sentence in asking:
+        parts = _parts(sentence, language) or [sentence] * sentence.endswith("?")
+        for part in parts:
+            content = key_words(part, language)
+            full = len(parts) > 1 and bool(found) and found[-1].count("?") > 1
+            if found and not full and (not content or POINTING_BACK.search(part)):
+                found[-1] = f"{found[-1]} {part}"
+            elif content:
+                found.append(part)
     return found[:MOST_QUESTIONS] if len(found) > 1 else []
+
+
+def _parts(sentence: str, language: str) -> list[str]:
+    """The questions that one sentence puts side by side (`how …, which …, and what …`); none of any other sentence.
+
+    Two of them must ask how or why: `which` may only add to what stands before it.
+    """
+    asks = language_words(language).asks
+    sure = asks["mechanism"].first_words() | asks["reason"].first_words()
+    openings = sure | asks["choice"].first_words()
+    pieces: list[tuple[str, str]] = []
+    for piece in sentence.rstrip("?. ").split(", "):
+        tokens = fold(piece)
+        at = next((place for place, word in enumerate(tokens) if word in openings), None)
+        joined = at is not None and (at == 0 or not pieces or (at == 1 and tokens[0] in JOINS))
+        if joined and at is not None:
+            pieces.append((tokens[at], _from_word(piece, at)))
+        elif pieces:
+            pieces[-1] = (pieces[-1][0], f"{pieces[-1][1]}, {piece}")
+    told = sum(opening in sure for opening, _ in pieces)
+    enough = len(pieces) > 1 and told > 1 and all(key_words(piece, language) for _, piece in pieces)
+    return [f"{piece[:1].upper()}{piece[1:]}?" for _, piece in pieces] if enough else []
+
+
+def _from_word(piece: str, place: int) -> str:
+    return piece[[found.start() for found in WORD.finditer(piece)][place] :]
 
 
 def _core(text: str) -> str:

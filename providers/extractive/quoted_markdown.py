@@ -19,7 +19,7 @@ _SUFFIXES: Final = (
 )
 _HOSTS: Final = "org|com|net|edu|gov|info|io|dev|eu|de|fr|es|it|pt|nl|uk|ch|at|br"
 CODE: Final = re.compile(
-    r"(?P<ticked>(?<![`\\])`(?P<inside>[^`\n]{1,200}+)`(?!`))"
+    r"(?P<ticked>(?<![`\\])(?P<ticks>``?+)(?P<inside>[^`\n]{1,200}+)(?P=ticks)(?!`))"
     r"|(?<![^\s(\[{\"'“‘„«,;])(?:"
     r"[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
     rf"|(?:[\w-]++\.)+?(?:{_HOSTS})(?![./-]*+\w)"
@@ -27,6 +27,7 @@ CODE: Final = re.compile(
     r"|(?:~|\.{1,2})?(?:/\.?[\w+-]++(?:\.[\w+-]++)*+){2,}+/?"
     rf"|(?:[\w+-]++/)*+\w++(?:[.-]\w++)*?\.(?:{_SUFFIXES})(?![.-]*+\w)"
     r"|[A-Za-z][^\W_]*+_\w++(?:\.\w++)*+(?:\(\))?"
+    r"|(?:[a-z][a-z0-9]*+\.)++[a-z][a-z0-9]*+_\w++"
     r"|[A-Za-z_]\w*+\(\)"
     r")(?![^\s)\]}\"'”’»,;:.!?…])"
 )
@@ -113,11 +114,18 @@ def quote_lines(document: Structure, start: int, end: int, marker: str, indent: 
     lines = _blocks(document, pieces) or [escape(" ".join(document.text[start:end].split()))]
     if pieces and document.list_goes_on(pieces[0].block, end):
         lines.append(f"- {CUT}")
+    elif pieces and pieces[-1].block.kind is TextBlockKind.PROSE and _left_open(pieces[-1].text):
+        lines[-1] += f" {CUT}"
     if lines[-1].startswith(("```", "~~~")):
         lines += ["", marker]
     else:
         lines[-1] = f"{lines[-1]} {marker}"
     return [f"{indent}> {line}" if line else f"{indent}>" for line in lines]
+
+
+def _left_open(text: str) -> bool:
+    """Whether a bracket is open at the end of a quote, so that the sentence goes on behind it."""
+    return text.count("(") > text.count(")")
 
 
 def _pieces(document: Structure, start: int, end: int) -> Iterator[_Piece]:
@@ -197,6 +205,18 @@ def _ends_early(line: str, following: str) -> bool:
     if not line or not following:
         return True
     return len(line) + 1 + len(following.split(maxsplit=1)[0]) <= SHORTEST_WRAPPED
+
+
+def quoted_cell(document: Structure, start: int, end: int) -> str:
+    """A quoted range on one line, for a cell: terms are bold, so that their text does not run on from them."""
+    pieces = list(_pieces(document, start, end))
+    shown = []
+    for number, piece in enumerate(pieces):
+        if piece.block.kind is TextBlockKind.LABEL and number + 1 < len(pieces):
+            shown.append(_term(piece, pieces[number + 1]))
+        else:
+            shown.append(one_line(without_layout(piece.text)))
+    return " ".join(shown) or one_line(without_layout(document.text[start:end]))
 
 
 def cells_of(row: str) -> list[str]:

@@ -21,7 +21,10 @@ _OVERVIEW = re.compile(
     r"\W*(?:name|description|overview|introduction|summary|definition|background|synopsis)\b", re.IGNORECASE
 )
 LEAD_WORDS = 4
-NUMBERING = re.compile(r"^[\dA-Z]{1,3}(?:\.\d+)*\.?\s+")
+NUMBERING = re.compile(
+    r"^(?:(?:Appendix\s+)?(?:\d{1,3}|[A-Z])(?:\.\d{1,3})+\.?|(?:\d{1,3}|[A-Z]|[IVX]{1,5})[.)]|\d{1,3}(?=\s+[A-ZÀ-Þ]))\s+"
+)
+"""The number of a section; a first word such as `A` or `SQL` is none."""
 
 
 class Places:

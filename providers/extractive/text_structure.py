@@ -17,6 +17,8 @@ ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remar
 """Headings of boxes: they open no section, what follows still belongs to the one around them."""
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+OPEN_END = re.compile(r"\s(?:\.\.\.|…)$")
+"""Dots that stand for what is left out of a command: no end of a sentence."""
 RULE_ROW = re.compile(r"^[\s:|+-]++$")
 BULLETS = " \t\n-*+•.)0123456789"
 UNITS = re.compile(
@@ -210,21 +212,23 @@ def structure_of(text: str, language: str) -> Structure:
     _cut_blocks(found)
     for number, block in enumerate(found.blocks):
         if block.kind in (TextBlockKind.PROSE, TextBlockKind.ITEM):
-            for start, end in _whole_dates(text[block.start : block.end], language):
+            for start, end in _whole_sentences(text[block.start : block.end], language):
                 _add(found, block.start + start, block.start + end, number)
         elif block.kind is TextBlockKind.ROW or _is_gloss(text, block):
             _add(found, block.start, block.end, number)
     return found
 
 
-def _whole_dates(text: str, language: str) -> list[tuple[int, int]]:
-    """The sentences of a text; the point after a day of the month ends none: `am 1. Oktober`."""
+def _whole_sentences(text: str, language: str) -> list[tuple[int, int]]:
+    """The sentences of a text; neither the point after a day of the month (`am 1. Oktober`) nor dots in a command end
+    one.
+    """
     found: list[tuple[int, int]] = []
     months = language_words(language).tells["months"].first_words() if language in DAYS_HAVE_POINTS else frozenset()
     for start, end in sentence_spans(text):
         opening = words(text[start : start + 20])
         dated = bool(opening) and opening[0].casefold() in months and DAY_AT_END.search(text[max(0, start - 5) : start])
-        if found and dated:
+        if found and (dated or OPEN_END.search(text[found[-1][0] : found[-1][1]].rstrip())):
             found[-1] = (found[-1][0], end)
         else:
             found.append((start, end))

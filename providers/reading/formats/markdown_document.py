@@ -14,6 +14,8 @@ from providers.reading.page_dates import iso_date
 
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 ENTRY: Final = re.compile(r"^(title|author|authors|date|lang|language)\s*+:\s*+(.+)$", re.MULTILINE | re.IGNORECASE)
+DEFINITION: Final = re.compile(r" {0,3}:[ \t]{1,8}(?=\S)")
+FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
 NESTING_LIMIT: Final = 50
 
 
@@ -25,7 +27,7 @@ def _renderer() -> MarkdownIt:
 def extract_markdown(text: str) -> Extraction:
     """The canonical text of a Markdown document. Raises `SourceUnreadable` as HTML does."""
     entries, body = front_matter(clean(text))
-    page = extract_html(_renderer().render(body))
+    page = extract_html(_renderer().render(_with_terms_apart(body)))
     first = next((block for block in page.blocks if block.kind is BlockKind.HEADING), None)
     heading = page.text[first.start : first.end] if first else ""
     author = entries.get("author") or entries.get("authors")
@@ -37,6 +39,23 @@ def extract_markdown(text: str) -> Extraction:
         authors=[name.strip(" '\"") for name in author.strip("[]").split(",")] if author else [],
         published_at=iso_date(entries.get("date", "")),
     )
+
+
+def _with_terms_apart(text: str) -> str:
+    """Definition lists (`term`, below it `: text`) with a paragraph for each: CommonMark knows none."""
+    if "\n:" not in text:
+        return text
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        if not fence and lines and (found := DEFINITION.match(line)):
+            lines += ["", line[found.end() :]] if lines[-1].strip() else [line[found.end() :]]
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def front_matter(text: str) -> tuple[dict[str, str], str]:

@@ -8,7 +8,7 @@ from activities.reporting.links import Registry, clean_links
 from activities.reporting.quotations import Page
 from contracts.identity import digest
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft
-from providers.extractive.brief_writer import shared_ending, title_of, write
+from providers.extractive.brief_writer import shared_endings, title_of, without_site, write
 from providers.extractive.question import read_question, split_questions
 from providers.extractive.quoted_markdown import escape, quote_lines, quoted_rows
 from providers.extractive.text_structure import TextBlockKind, structure_of
@@ -171,5 +171,6 @@ def test_several_questions_are_split_and_answered_one_by_one() -> None:
 def test_titles_are_short_and_the_name_of_the_site_is_said_once() -> None:
     """At most 120 characters; what all titles end with is left out."""
     assert len(title_of("word " * 80)) <= 120
-    assert shared_ending(["One — The manual", "Two — The manual"]) == " — The manual"
-    assert shared_ending(["One — The manual", "Two"]) == ""
+    endings = shared_endings(["One — The manual", "Two — The manual", "Three"])
+    assert [without_site(title, endings) for title in ("One — The manual", "Three — else")] == ["One", "Three — else"]
+    assert shared_endings(["One — The manual", "Two"]) == frozenset()
