@@ -114,17 +114,18 @@ def _readings(text: str) -> Iterator[str]:
 def _gives_away(squeezed: str, canary: str) -> bool:
     """Whether letters and digits hold enough of a canary."""
     pieces = _pieces(canary)
-    if any(piece in squeezed for piece in pieces.telling):
+    if _holds_any(squeezed, pieces.telling) or _holds_any(squeezed.translate(LEET), pieces.leet):
         return True
-    leet = squeezed.translate(LEET)
-    if any(piece in leet for piece in pieces.leet):
-        return True
-    thinned = [squeezed[start::step] for step in STEPS for start in range(step)]
-    if any(piece in some for some in thinned for piece in pieces.plain):
+    thinned = (squeezed[start::step] for step in STEPS for start in range(step))
+    if any(_holds_any(some, pieces.plain) for some in thinned):
         return True
     scattered = [SCATTERED, SCATTERED_IN_LINES] if len(squeezed) <= LINE_CHARACTERS else [SCATTERED]
     ways = (canary, canary[::-1])
     return any(_count_covered(squeezed, way, length) >= enough for length, enough in scattered for way in ways)
+
+
+def _holds_any(text: str, pieces: Iterable[str]) -> bool:
+    return any(map(text.__contains__, pieces))
 
 
 def _count_covered(squeezed: str, whole: str, length: int) -> int:

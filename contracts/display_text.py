@@ -67,7 +67,10 @@ def as_markdown(text: str, characters: int, most_bytes: int) -> str:
 
     What was cut ends in `…`.
     """
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 8 * characters]).split())
+    line = text[: 8 * characters]
+    if not line.isprintable():
+        line = "".join(sign if sign.isprintable() else " " for sign in line)
+    line = " ".join(line.split())
     cut = len(line) > characters
     shown = line[: characters - 1] if cut else line
     while True:

@@ -13,8 +13,11 @@ PASSED_THROUGH: Sequence[str] = (
     "workflows.rules",
     "workflows.run",
     "workflows.phases",
+    "workflows.run_status",
     "workflows.strategies.protocol",
     "workflows.strategies.supervisor",
+    "workflows.strategies.reflective",
+    "workflows.strategies.orchestrator",
 )
 """What passes through the workflow sandbox besides the standard library, temporalio and pydantic.
 

@@ -35,7 +35,7 @@ from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.run.run_metrics import measure_ending
 from workflows.run.state_queries import StateQueries
-from workflows.run.web_ui_details import DetailsWatchers, details_markdown
+from workflows.run.web_ui_details import CurrentDetails, DetailsWatchers, details_markdown
 from workflows.run_status import status_of
 from workflows.strategies import Strategy, strategy_of
 
@@ -57,6 +57,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         super().__init__()
         self._question = ""
         self._host = TemporalHost()
+        self._details = CurrentDetails(self._write_details)
         self._queued: ResearchStatus | None = None
         """The status while the run waits for its turn."""
 
@@ -78,7 +79,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         started = workflow.now()
         parsed = _parse(request)
         self._question = parsed.query
-        self._host = TemporalHost(parsed.priority, parsed.tenant, self._show)
+        self._host = TemporalHost(parsed.priority, parsed.tenant, self._details.renew)
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
@@ -89,7 +90,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 started = workflow.now()
         strategy = strategy_of(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._show), stored)
+        run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._details.renew), stored)
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
@@ -222,7 +223,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 self._queued = None
                 return bool(told)
             self._queued, told = queued_status(resolved, turn), turn.place
-            self._show()
+            self._details.renew()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
@@ -245,11 +246,9 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 task.exception()
         return None
 
-    def _show(self) -> None:
-        """Renew the current details in the web UI; this adds nothing to the history."""
+    def _write_details(self) -> str:
         now, state = workflow.now().timestamp(), self._state
-        details = details_markdown(state, now, self._question, self._host.awaiting(), self._queued)
-        workflow.set_current_details(details)
+        return details_markdown(state, now, self._question, self._host.awaiting(), self._queued)
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task.

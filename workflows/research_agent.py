@@ -17,7 +17,7 @@ from workflows.run.call_errors import describe_unforeseen
 from workflows.run.host import TemporalHost
 from workflows.run.payloads import json_of
 from workflows.run.state_queries import StateQueries
-from workflows.run.web_ui_details import DetailsWatchers, details_markdown
+from workflows.run.web_ui_details import CurrentDetails, DetailsWatchers, details_markdown
 from workflows.run_status import status_of
 
 
@@ -27,6 +27,7 @@ class ResearchAgentWorkflow(StateQueries):
 
     def __init__(self) -> None:
         self._host = TemporalHost()
+        self._details = CurrentDetails(self._write_details)
         self._driver: AgentDriver | None = None
         self._asked: AgentRequest | None = None
 
@@ -35,9 +36,9 @@ class ResearchAgentWorkflow(StateQueries):
         """Do the task. An error that no code foresaw is told in the result: the run goes on without this agent."""
         asked = _parse(request)
         resolved = asked.resolved
-        self._host = TemporalHost(resolved.priority, resolved.tenant, self._show)
+        self._host = TemporalHost(resolved.priority, resolved.tenant, self._details.renew)
         self._driver = driver = AgentDriver(
-            asked, self._host, DetailsWatchers(self._show), AroundWaits(self._start_history_anew)
+            asked, self._host, DetailsWatchers(self._details.renew), AroundWaits(self._start_history_anew)
         )
         self._asked = asked
         try:
@@ -58,10 +59,9 @@ class ResearchAgentWorkflow(StateQueries):
     def _shown_state(self) -> ResearchState:
         return self._driver.state if self._driver else ResearchState()
 
-    def _show(self) -> None:
-        """Renew the current details in the web UI; this adds nothing to the history."""
+    def _write_details(self) -> str:
         now = workflow.now().timestamp()
-        workflow.set_current_details(details_markdown(self._shown_state(), now, awaiting=self._host.awaiting()))
+        return details_markdown(self._shown_state(), now, awaiting=self._host.awaiting())
 
     async def _start_history_anew(self) -> None:
         if self._asked is not None and workflow.info().is_continue_as_new_suggested():

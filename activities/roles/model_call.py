@@ -1,8 +1,9 @@
 """The activities that do roles: one function for all, and one registered activity per role."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -48,6 +49,8 @@ from providers.interfaces import (
 
 O = TypeVar("O", bound=RoleOutput)
 
+JUST_NOW: Final = timedelta(seconds=0.5)
+"""A workflow that has asked for a call no longer ago than this was not cancelled."""
 IsCancelled = Callable[[str], Awaitable[bool]]
 """Whether a run was asked to stop without a report; false where that cannot be told."""
 
@@ -68,7 +71,7 @@ class RoleActivities:
     ) -> None:
         """Without `notebooks` inputs hold everything themselves, and so do outputs.
 
-        `is_cancelled` is asked before each call that is paid for.
+        `is_cancelled` is asked before a call that is paid for and was not asked for just now.
         """
         self._is_cancelled = is_cancelled
         self._engines = engines
@@ -181,8 +184,8 @@ class RoleActivities:
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
         if engine.paid:
-            if self._is_cancelled is not None and await self._is_cancelled(task.input.research_id):
-                # A cancellation waits for the workflow's worker, and that one may just have died.
+            if self._is_cancelled is not None and _is_old_news() and await self._is_cancelled(task.input.research_id):
+                # A cancellation waits for the workflow's worker, and that one may have died since it asked.
                 raise ApplicationError(
                     "the run was cancelled",
                     type=failures.RUN_CANCELLED,
@@ -252,3 +255,9 @@ class RoleActivities:
         do_role.__name__ = do_role.__qualname__ = role.activity
         registered: Callable[[Any], Awaitable[Any]] = activity.defn(name=role.activity)(do_role)
         return registered
+
+
+def _is_old_news() -> bool:
+    """Whether the workflow may have been cancelled since it asked for this call: both times are the server's."""
+    info = activity.info()
+    return info.attempt > 1 or info.started_time - info.current_attempt_scheduled_time > JUST_NOW

@@ -53,8 +53,8 @@ class Gathering:
         self._turns = asyncio.Semaphore(limits.max_parallel)
         self._reading = asyncio.Semaphore(limits.max_parallel_reads)
         self._found = Gathered(run, limits.max_sources_per_query)
-        self._requests: dict[str, ReadRequest] = {}
-        """What each read was begun with, by source."""
+        self._requests: dict[str, tuple[SearchHit, ReadRequest]] = {}
+        """The hit for which each read was begun, and with what, by source."""
 
     async def carry_out(self) -> None:
         """Search and read; whatever happens, what was finished is merged into the state.
@@ -88,8 +88,9 @@ class Gathering:
             identity = identity_of(choice.hit)
             if identity in self._ledger:
                 continue
-            first, request = self._found.reads[identity], self._read_request(identity, choice.hit)
-            if request != self._requests[identity] and not first.cancelled() and first.exception() is None:
+            first, (hit, begun) = self._found.reads[identity], self._requests[identity]
+            request = begun if choice.hit == hit else self._read_request(identity, choice.hit)
+            if request != begun and not first.cancelled() and first.exception() is None:
                 # What the first reading left in the notebook goes with the run.
                 self._run.state.note_entry(first.result().entry)
                 self._found.reads[identity] = asyncio.ensure_future(
@@ -128,9 +129,10 @@ class Gathering:
 
     def _start_read(self, identity: str, hit: SearchHit) -> None:
         if identity not in self._found.reads and identity not in self._known:
-            self._requests[identity] = self._read_request(identity, hit)
+            request = self._read_request(identity, hit)
+            self._requests[identity] = hit, request
             page = self._ledger.get(identity)
-            work = self._read(self._requests[identity], hit) if page is None else self._take_known(page)
+            work = self._read(request, hit) if page is None else self._take_known(page)
             self._found.reads[identity] = asyncio.ensure_future(work)
 
     async def _read(self, request: ReadRequest, hit: SearchHit) -> ReadRecord:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -20,13 +21,26 @@ T = TypeVar("T")
 UNSAVED: Final = "a checkpoint could not be saved"
 
 
+@dataclass(frozen=True)
+class _Snapshot:
+    """A state as JSON, with its digest."""
+
+    state: dict[str, Any]
+    digest: str
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> "_Snapshot":
+        told = without_told(state)
+        return cls(told, digest_of(told))
+
+
 class Checkpoints:
     """Saves the session of a run; knows what the session store holds."""
 
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
         self._run = run
-        self._stored = None if stored is None else without_told(stored)
+        self._stored = None if stored is None else _Snapshot.of(stored)
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
 
@@ -57,7 +71,7 @@ class Checkpoints:
         # A later checkpoint makes up for this one; the last one is waited for.
         patience = None if closed else self._run.remaining_work_seconds()
         how = options or record_options(self._run.operation("save"), "save the session", patience)
-        snapshot = without_told(self._run.state.snapshot(events))
+        snapshot = _Snapshot.of(self._run.state.snapshot(events))
 
         async def send(change: StateChange) -> None:
             request = SaveRequest(
@@ -80,10 +94,10 @@ class Checkpoints:
 
     async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
         """Call an activity that works on the newest state, whether that is saved or not. Raises `ActivityError`."""
-        return await self._send(send, without_told(self._run.state.snapshot()), self._stored)
+        return await self._send(send, _Snapshot.of(self._run.state.snapshot()), self._stored)
 
     async def _send(
-        self, send: Callable[[StateChange], Awaitable[T]], snapshot: dict[str, Any], stored: dict[str, Any] | None
+        self, send: Callable[[StateChange], Awaitable[T]], snapshot: _Snapshot, stored: _Snapshot | None
     ) -> T:
         if stored is not None:
             try:
@@ -119,9 +133,9 @@ class Checkpoints:
         return True
 
 
-def _change(stored: dict[str, Any] | None, snapshot: dict[str, Any]) -> StateChange:
+def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
     return StateChange(
-        base="" if stored is None else digest_of(stored),
-        digest=digest_of(snapshot),
-        packed=pack_json(change_between({} if stored is None else stored, snapshot)),
+        base=stored.digest if stored else "",
+        digest=snapshot.digest,
+        packed=pack_json(change_between(stored.state if stored else {}, snapshot.state)),
     )

@@ -5,9 +5,10 @@ unit can be stopped, stored and rebuilt without a server.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Protocol, TypeVar, get_type_hints
 
 from temporalio import workflow
@@ -33,7 +34,7 @@ FIRST = 1
 """The server's highest priority: what brings a run to its end goes before what would begin something."""
 
 
-class Stub(Protocol[A_contra, T_co]):
+class Stub(Hashable, Protocol[A_contra, T_co]):
     """A typed signature of `contracts.activities`: its name is the activity's name."""
 
     __name__: str
@@ -112,7 +113,7 @@ class TemporalHost:
 
     async def execute(self, stub: Stub[A, T], argument: A, options: CallOptions) -> T:
         """Schedule one activity."""
-        result: T = await self._start(stub.__name__, [argument], get_type_hints(stub)["return"], options)
+        result: T = await self._start(stub.__name__, [argument], _answer_of(stub), options)
         return result
 
     async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
@@ -197,6 +198,12 @@ class TemporalHost:
             del self._awaiting[name]
             if not left:
                 self._changed()
+
+
+@cache
+def _answer_of(stub: Stub[Any, Any]) -> Any:
+    """The type that a stub declares as its answer."""
+    return get_type_hints(stub)["return"]
 
 
 def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:

@@ -1,7 +1,10 @@
 """The current details of a run, in Markdown, for the web UI."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
+
+from temporalio import workflow
 
 from contracts.agents import AgentRecord
 from contracts.display_text import as_markdown, plural
@@ -29,6 +32,24 @@ MARKS = {
     NodeStatus.FAILED: "✖",
     NodeStatus.SKIPPED: "–",
 }
+
+
+class CurrentDetails:
+    """The current details of a workflow, written once for all that happens at one moment: nothing in the history."""
+
+    def __init__(self, write: Callable[[], str]) -> None:
+        self._write = write
+        self._due = False
+
+    def renew(self) -> None:
+        """Have them written after all that happens now."""
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._renew)
+
+    def _renew(self) -> None:
+        self._due = False
+        workflow.set_current_details(self._write())
 
 
 class DetailsWatchers(Watchers):

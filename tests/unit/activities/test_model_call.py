@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -44,11 +45,17 @@ class Bench:
         self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
 
     async def plan(
-        self, details: list[Any] | None = None, beats: list[Any] | None = None, attempt: int = 0, **changes: Any
+        self,
+        details: list[Any] | None = None,
+        beats: list[Any] | None = None,
+        attempt: int = 0,
+        waited: timedelta = timedelta(),
+        **changes: Any,
     ) -> Any:
-        """Run the planner as one attempt of its activity."""
+        """Run the planner as one attempt of its activity, which began so long after it was asked for."""
         env = environment(details=details, beats=beats)
-        env.info = replace(env.info, attempt=attempt or env.info.attempt)
+        started = env.info.current_attempt_scheduled_time + waited
+        env.info = replace(env.info, attempt=attempt or env.info.attempt, started_time=started)
         return await env.run(self.activities.run, roles.PLANNER, plan_input(**changes))
 
     async def failed_plan(self, **changes: Any) -> ApplicationError:
@@ -332,9 +339,13 @@ async def test_nothing_is_paid_for_a_cancelled_run() -> None:
     journal = CallJournal(bench.calls, paid_answers)
     engines = {EngineKind.MODEL: bench.engine}
     bench.activities = RoleActivities(engines, bench.content, journal, HereCalls(), is_cancelled=is_cancelled)
-    failure = await bench.failed_plan()
-    assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
-    assert (bench.engine.tasks, bench.calls.log, len(asked)) == ([], [], 1)
+    for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):
+        failure = await bench.failed_plan(**late)
+        assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
+    assert (bench.engine.tasks, bench.calls.log, len(asked)) == ([], [], 2)
+    # Whose workflow has asked just now was not cancelled before: the server is not asked.
+    await bench.plan()
+    assert (len(bench.engine.tasks), len(asked)) == (1, 2)
 
 
 async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
