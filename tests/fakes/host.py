@@ -13,6 +13,8 @@ from workflows.run.activity_options import CallOptions
 
 IDLE_TURNS = 50
 """Turns of the event loop in which whoever has something to do begins it."""
+MOMENT_SECONDS = 0.001
+"""Real time for what is done in threads and by servers, instead of turns without end."""
 Implementation = Callable[..., Awaitable[Any]]
 
 
@@ -24,11 +26,13 @@ class InProcessHost:
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         self.agents: list[AgentRequest] = []
+        self.agent_drivers: list[AgentDriver] = []
         self.agents_ended: list[str] = []
         self.agents_at_once = 0
         """Most agents that were at work at one time."""
         self._working = 0
         self._sleepers: list[tuple[datetime, asyncio.Event]] = []
+        self._awaited: list[Callable[[], bool]] = []
 
     def now(self) -> datetime:
         return self.clock
@@ -61,16 +65,23 @@ class InProcessHost:
         self.agents.append(asked)
         self._working += 1
         self.agents_at_once = max(self.agents_at_once, self._working)
+        self.agent_drivers.append(AgentDriver(asked, self))
         try:
-            result = await AgentDriver(asked, self).conduct()
+            result = await self.agent_drivers[-1].conduct()
         finally:
             self._working -= 1
             self.agents_ended.append(request.task.id)
         return TaskResult.model_validate_json(result.model_dump_json())
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        while not predicate():
-            await asyncio.sleep(0)
+        self._awaited.append(predicate)
+        try:
+            turns = 0
+            while not predicate():
+                await asyncio.sleep(0 if turns < IDLE_TURNS else MOMENT_SECONDS)
+                turns += 1
+        finally:
+            self._awaited.remove(predicate)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
         sleeper = (self.clock + timedelta(seconds=seconds), asyncio.Event())
@@ -86,8 +97,16 @@ class InProcessHost:
         for due, bell in self._sleepers:
             if due <= self.clock:
                 bell.set()
+        await self._react()
+
+    async def _react(self) -> None:
+        """Until nobody waits for what is there."""
         for _ in range(20):
             await asyncio.sleep(0)
+        while any(predicate() for predicate in self._awaited):
+            await asyncio.sleep(MOMENT_SECONDS)
+            for _ in range(20):
+                await asyncio.sleep(0)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
         if tasks:
@@ -116,6 +135,7 @@ class TimedHost(InProcessHost):
         while not run.done():
             for _ in range(IDLE_TURNS):
                 await asyncio.sleep(0)
+            await self._react()
             if self._at_work or not self._sleepers:
                 await asyncio.sleep(0.001)
                 continue
