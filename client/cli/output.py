@@ -36,7 +36,10 @@ def say(line: str | Text = "") -> None:
     """One line of the result, for a person."""
     text = line if isinstance(line, Text) else Text(line)
     console = SafeConsole(highlight=False)
-    console.print(text, soft_wrap=not console.is_terminal)  # a terminal itself would break within words
+    if console.is_terminal:
+        _print_wrapped(console, text)
+    else:
+        console.print(text, soft_wrap=True)
 
 
 def say_cut(line: Text) -> None:
@@ -50,10 +53,18 @@ def say_cut(line: Text) -> None:
 def tell(line: str) -> None:
     """One line beside the result."""
     if sys.stderr.isatty():
-        terminal().print(Text(line))
+        _print_wrapped(terminal(), Text(line))
         return
     sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
+
+
+def _print_wrapped(console: Console, text: Text) -> None:
+    """Break lines between words, as a terminal would not; a path or an address that has no room stays whole.
+
+    The terminal breaks such a one by itself, and copies it in one piece.
+    """
+    console.print(text, overflow="ignore", crop=False)
 
 
 def document(value: Any) -> None:
