@@ -6,6 +6,8 @@ Everything goes through here, and here alone what comes from outside is kept fro
 import json
 import sys
 from collections.abc import Iterable
+from itertools import accumulate
+from textwrap import TextWrapper
 from typing import Any
 
 import typer
@@ -64,7 +66,20 @@ def _print_wrapped(console: Console, text: Text) -> None:
 
     The terminal breaks such a one by itself, and copies it in one piece.
     """
-    console.print(text, overflow="ignore", crop=False)
+    for line in text.split("\n", allow_blank=True):
+        words = line.plain.lstrip(" ")
+        indent = len(line.plain) - len(words)
+        breaks = TextWrapper(
+            max(1, console.width - indent),
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=False,
+            expand_tabs=False,
+        )
+        ends = list(accumulate(map(len, breaks.wrap(words))))
+        for part in line[indent:].divide(ends[:-1]):
+            part.rstrip()
+            console.print(Text(" " * indent).append(part), soft_wrap=True)
 
 
 def document(value: Any) -> None:
