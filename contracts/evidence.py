@@ -1,9 +1,14 @@
 """Evidence, findings, gaps: what was learnt, and from which words of which document."""
 
+from typing import Final
+
 from pydantic import Field
 
 from contracts.base import Contract
 from contracts.vocabulary import Confidence, GapKind, GapStatus, Severity
+
+ASKED_BY_PERSON: Final = "steer"
+"""Origin of the gaps that people open while a run goes on."""
 
 
 class Evidence(Contract):

@@ -140,6 +140,7 @@ def _message(problem: Mapping[str, Any]) -> str:
     known: dict[str, str] = {
         "extra_forbidden": "unknown key",
         "missing": "required",
+        "string_too_short": "must not be empty",
         "json_invalid": "not valid JSON",
     }
     return expectation(problem) or known.get(problem["type"], str(problem["msg"])[:200])

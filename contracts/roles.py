@@ -158,8 +158,6 @@ class SourceExtract(Contract):
     snippet: str = ""
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
-    pages: DocumentRef | None = None
-    """Where its pages or slides begin, for who finds quotes in it."""
     sections: list[SectionHint] = []
     entry: str | None = None
     """Hash of the stored entry that holds what is not given here."""

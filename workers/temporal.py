@@ -129,7 +129,8 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
         )
     except RuntimeError as error:
         raise ServerUnreachableError(
-            f"no Temporal server answers at {options['target_host']}: {_reason(str(error))}"
+            f"no Temporal server answers at {options['target_host']} ({_reason(str(error))}): check TEMPORAL_ADDRESS "
+            "and the network"
         ) from None
 
 

@@ -1,7 +1,5 @@
 """The analyzer's draft as findings with evidence: what cannot be grounded is dropped and counted."""
 
-import json
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -158,7 +156,6 @@ class _Grounding:
                 end=end,
                 quote_hash=identity.digest(text[start:end]),
                 heading=self._heading(source, text, start),
-                page=self._page(source, start),
                 sub_query_id=self._work.request.sub_query.id,
             )
         return self.evidence[key]
@@ -168,11 +165,6 @@ class _Grounding:
             self._headings[source.id] = Headings(text)
         hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
         return self._headings[source.id].above(start) or shorten(one_line(next(hinted, "")), HEADING_CHARACTERS)
-
-    def _page(self, source: SourceExtract, start: int) -> int | None:
-        """The page or slide of an offset; those without words begin where the next one does."""
-        stored = self._work.documents.get(source.pages.hash) if source.pages else None
-        return bisect_right(json.loads(stored), start) if stored else None
 
     def _confidence(self, word: str, grounded: list[Evidence]) -> Confidence:
         """At most what the voices of the sources bear out; a word that is none of ours is `low`."""

@@ -6,6 +6,8 @@ Everything goes through here, and here alone what comes from outside is kept fro
 import json
 import sys
 from collections.abc import Iterable
+from itertools import accumulate
+from textwrap import TextWrapper
 from typing import Any
 
 import typer
@@ -36,7 +38,10 @@ def say(line: str | Text = "") -> None:
     """One line of the result, for a person."""
     text = line if isinstance(line, Text) else Text(line)
     console = SafeConsole(highlight=False)
-    console.print(text, soft_wrap=not console.is_terminal)  # a terminal itself would break within words
+    if console.is_terminal:
+        _print_wrapped(console, text)
+    else:
+        console.print(text, soft_wrap=True)
 
 
 def say_cut(line: Text) -> None:
@@ -50,10 +55,31 @@ def say_cut(line: Text) -> None:
 def tell(line: str) -> None:
     """One line beside the result."""
     if sys.stderr.isatty():
-        terminal().print(Text(line))
+        _print_wrapped(terminal(), Text(line))
         return
     sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
+
+
+def _print_wrapped(console: Console, text: Text) -> None:
+    """Break lines between words, as a terminal would not; a path or an address that has no room stays whole.
+
+    The terminal breaks such a one by itself, and copies it in one piece.
+    """
+    for line in text.split("\n", allow_blank=True):
+        words = line.plain.lstrip(" ")
+        indent = len(line.plain) - len(words)
+        breaks = TextWrapper(
+            max(1, console.width - indent),
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=False,
+            expand_tabs=False,
+        )
+        ends = list(accumulate(map(len, breaks.wrap(words))))
+        for part in line[indent:].divide(ends[:-1]):
+            part.rstrip()
+            console.print(Text(" " * indent).append(part), soft_wrap=True)
 
 
 def document(value: Any) -> None:

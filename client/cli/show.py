@@ -27,7 +27,7 @@ from contracts.documents import ReportDraft
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.vocabulary import STOP_REASON_TEXTS, Outcome, RunStatus, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus, SourceStatus
 from workers.private_files import files_of_person, umask_of_person
 
 SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
@@ -336,4 +336,5 @@ def _ended(status: ResearchStatus) -> str:
     if status.stop_reason is None:
         return ""
     when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
-    return f"{when}{STOP_REASON_TEXTS[status.stop_reason]}"
+    lacking = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
+    return f"{when}{'the report says what it lacks' if lacking else STOP_REASON_TEXTS[status.stop_reason]}"

@@ -143,7 +143,8 @@ class PlainSink:
         """Write the news."""
         lines = self._lines.of(news)
         now = self.clock()
-        if not lines and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
+        over = view.status is not None and view.status.outcome is not None
+        if not lines and not over and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
             lines = [describe_standing(view, datetime.now().astimezone())]
         for line in lines:
             self.write(line)
@@ -208,10 +209,10 @@ async def follow(
             await watcher.look()
             await asyncio.wait({ending}, timeout=poll_seconds)
         result = await ending
-        async with asyncio.timeout(LAST_LOOK_SECONDS):
-            await watcher.look()
-    except TimeoutError:
-        return await ending
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_LOOK_SECONDS):
+                await watcher.look()
+        watcher.conclude(result)
     finally:
         await watcher.close()
         ending.cancel()
@@ -240,6 +241,14 @@ class _Watcher:
         self._view = with_status(fold(self._view, news), status)
         self._sink.show(self._view, news)
         await self._look_after_person(status.waiting)
+
+    def conclude(self, result: ResearchResult) -> None:
+        """Show that the run is over, also where nobody answers any more."""
+        status = self._view.status
+        if status is not None and status.outcome is None:
+            over = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
+            self._view = with_status(self._view, status.model_copy(update=over))
+            self._sink.show(self._view, [])
 
     async def close(self) -> None:
         """Ask no more."""

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from contracts.evidence import Gap
+from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.identity import normalized_text
 from contracts.roles import (
     FollowUpDraft,
@@ -21,6 +21,8 @@ from providers.extractive.question_terms import key_words
 from providers.text import STOP_WORDS, stem, words
 
 FOLLOW_UPS = 2
+SHORTEST = 10
+"""Of a query that nobody asked for, in signs."""
 _NOWHERE = re.compile(r"\boccurs? in none of\b")
 
 
@@ -83,7 +85,9 @@ def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -
             if word.casefold() not in STOP_WORDS
         )
         narrower = task.finding_count == 0 and bool(words(text))
-        if len(text) >= 10 and normalized_text(text) not in tried and (fresh or narrower):
+        # What a person asks for is searched for, however short it is.
+        asked_for = gap.origin == ASKED_BY_PERSON and text in gap.suggested_queries
+        if normalized_text(text) not in tried and (asked_for or (len(text) >= SHORTEST and (fresh or narrower))):
             follow_ups.append(
                 FollowUpDraft(
                     query=text, expected_contribution="Passages that hold words which no search has tried yet."
@@ -127,7 +131,8 @@ def _improvements(task: RefineInput) -> list[str]:
 
 def _expansion(draft: str, task: RefineInput) -> list[str]:
     """Words that the quoted passages repeat and that no search has held."""
-    quoted = "\n".join(line for line in draft.splitlines() if line.startswith(">"))
+    _, _, body = draft.partition("\n## ")  # what stands in front says how the brief was made
+    quoted = "\n".join(line for line in body.splitlines() if line.lstrip().startswith(">"))
     seen = {stem(word, task.language) for text in [*task.asked, task.query] for word in words(text)}
     counted = Counter(
         word.casefold()

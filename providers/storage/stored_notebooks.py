@@ -5,6 +5,8 @@ a report, a command. Entries never change, so a process keeps those that it has 
 """
 
 import asyncio
+import json
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final, TypeVar
@@ -212,10 +214,21 @@ class StoredNotebooks:
         named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
         entries = list(dict.fromkeys(entry for entry in named if entry))
         analyses = dict(zip(entries, await self.read_all(entries, AnalysisEntry), strict=True))
-        evidence = {key: _complete_evidence(item, analyses) for key, item in state.evidence.items()}
+        starts = await self._page_starts(state)
+        evidence = {
+            key: _with_page(_complete_evidence(item, analyses), starts.get(item.source_id))
+            for key, item in state.evidence.items()
+        }
         findings = [_complete_finding(finding, analyses) for finding in state.findings]
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
         return state.model_copy(update=update)
+
+    async def _page_starts(self, state: ResearchState) -> dict[str, list[int]]:
+        """By cited source that has pages or slides: the offsets at which they begin."""
+        cited = {item.source_id for item in state.evidence.values()}
+        paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
+        texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
+        return {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}
 
     async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
         """A state as JSON with what `without_told` left out. Raises as `read`."""
@@ -308,6 +321,11 @@ def _complete_evidence(item: Evidence, analyses: dict[str, AnalysisEntry]) -> Ev
     if told is None or _clashes(item, told):
         raise ContentCorrupt(f"the notebook knows nothing of the passage {item.id}: {LOST}")
     return told.model_copy(update={"entry": item.entry})
+
+
+def _with_page(item: Evidence, starts: list[int] | None) -> Evidence:
+    """With the page or slide on which it begins; one without words begins where the next one does."""
+    return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})
 
 
 def _complete_finding(finding: Finding, analyses: dict[str, AnalysisEntry]) -> Finding:

@@ -20,7 +20,6 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
         snippet=source.snippet if to_search else "",
         quality=source.quality,
         text=source.text,
-        pages=source.pages if to_search else None,
         sections=source.sections if to_search else [],
         entry=source.entry,
         hit_entries=source.hit_entries if to_search else [],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from contracts.evidence import Finding, Gap
+from contracts.evidence import ASKED_BY_PERSON, Finding, Gap
 from contracts.identity import gap_id
 from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, GapDraft
@@ -10,8 +10,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 MAX_GAPS = 30
-STEER = "steer"
-"""Origin of the gaps that people open while a run goes on."""
+STEER = ASKED_BY_PERSON
 
 
 def open_gaps(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> list[Gap]:

@@ -45,20 +45,6 @@ def claim(quote: str, source_id: str = SOURCE, **changes: Any) -> dict[str, Any]
     return {**fields, **changes}
 
 
-@pytest.mark.parametrize(
-    ("starts", "page"),
-    [("[0]", 1), ("[0, 10, 5000]", 2), ("[0, 10, 10, 5000]", 3), ("[0, 5000]", 1), (None, None)],
-)
-def test_evidence_knows_its_page(starts: str | None, page: int | None) -> None:
-    """It is the one on which the quote begins; pages without words count, documents without pages have none."""
-    pages = None if starts is None else reference(starts)
-    documents = {reference(text).hash: text for text in (TEXT, starts or "")}
-    request = analyze_input([source(reference(TEXT), pages=pages)])
-    draft = roles.AnalysisDraft.model_validate({"findings": [claim("Vacuum must visit every table at least once.")]})
-    output = finish_analysis(Draft(request, draft, documents, CallAccount(engine=EngineKind.MODEL)))
-    assert [item.page for item in output.evidence] == [page]
-
-
 def test_evidence_is_the_stored_passage() -> None:
     """Offsets, hash, heading and ids come from the stored text, whatever blanks the quote has (invariant 10)."""
     output = analysed({"findings": [claim("Old rows would seem to vanish after wraparound.")]})

@@ -15,7 +15,7 @@ from client.view.console import FRAME_BEGINS, FRAME_ENDS, PlainSink, QuietSink, 
 from client.view.live_view import LiveView
 from client.view.rendering import Frame
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.progress import Event, EventPage
+from contracts.progress import Awaited, Event, EventPage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 
 RESULT = ResearchResult(research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
@@ -77,6 +77,36 @@ async def test_every_event_is_told_once_and_in_order() -> None:
     assert await follow(as_handle(run), PlainSink(lines.append), poll_seconds=0.01) == RESULT
     assert lines == [f"event {place}" for place in range(1, 6)]
     assert run.seen[:4] == [0, 2, 4, 5]
+
+
+@dataclass
+class KeptViews(QuietSink):
+    """Keeps what is shown."""
+
+    views: list[LiveView] = field(default_factory=list)
+
+    def show(self, view: LiveView, news: list[Event]) -> None:
+        """Keep it."""
+        self.views.append(view)
+
+
+async def test_the_last_picture_is_that_of_a_run_that_is_over() -> None:
+    """Also where nobody answers the last look: no clock goes on, and nothing is waited for any more."""
+
+    class Waiting(ScriptedRun):
+        async def status(self) -> ResearchStatus:
+            status = await super().status()
+            self.silent = self.looks <= 0
+            since = datetime.now(tz=UTC).isoformat()
+            return status.model_copy(update={"as_of": since, "awaiting": [Awaited(what="reflect", since=since)]})
+
+    sink = KeptViews()
+    await follow(as_handle(Waiting(looks=2)), sink, poll_seconds=0.01)
+    seen, last = sink.views[-2].status, sink.views[-1].status
+    assert seen is not None
+    assert last is not None
+    assert (seen.outcome, len(seen.awaiting)) == (None, 1)
+    assert (last.outcome, last.awaiting, last.elapsed_seconds) == (Outcome.COMPLETED, [], 0.0)
 
 
 def test_a_silent_run_is_told_of_now_and_then() -> None:

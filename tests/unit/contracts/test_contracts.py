@@ -94,6 +94,7 @@ def test_only_the_question_is_needed() -> None:
         ('{"query": "x", "constraints": {"timeframe": "recently"}}', "constraints.timeframe: "),
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         ('{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}', "search.domains_deny.0: "),
+        ('{"query": " "}', "query: must not be empty"),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
         ('{"query": "x", "limits": {"max_wait_seconds": 0}}', "limits.max_wait_seconds:"),

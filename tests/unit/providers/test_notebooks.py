@@ -70,6 +70,20 @@ async def test_the_workflow_knows_labels_and_entries_hold_the_rest(tmp_path: Pat
     assert [finding.statement for finding in whole.findings] == [finding.statement for finding in run.state.findings]
 
 
+@pytest.mark.parametrize(
+    ("starts", "page"), [([0], 1), ([0, 1, 50_000], 2), ([0, 1, 1, 50_000], 3), ([0, 50_000], 1), (None, None)]
+)
+async def test_evidence_knows_its_page(starts: list[int] | None, page: int | None, tmp_path: Path) -> None:
+    """It is the one on which the quote begins; pages without words count, documents without pages have none."""
+    world = World(tmp_path)
+    run = await stopped_after(world, ANALYZED)
+    pages = None if starts is None else await world.content.put_text(json.dumps(starts))
+    for key, source in run.state.sources.items():
+        run.state.sources[key] = source.model_copy(update={"pages": pages})
+    whole = await world.notebooks.complete_state(run.state)
+    assert {item.page for item in whole.evidence.values()} == {page}
+
+
 async def test_roles_are_sent_references_and_told_everything(tmp_path: Path) -> None:
     """An analysis and a report are asked for with hashes; what the activity makes of them is complete."""
     world = World(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 from client.cli.command_context import CommandContext, last_outcome, result_of, status_at_checkpoint
 from client.cli.run import request_again
-from client.cli.show import _status
+from client.cli.show import _status, _status_table
 from client.cli.stores import open_stores, read_deleted_histories, record_deleted_histories
 from contracts.outcome import ResearchResult
 from contracts.presets import preset
@@ -82,6 +82,14 @@ async def test_a_run_that_ended_without_a_report_says_how(tmp_path: Path) -> Non
     assert note == "its state is kept: research resume ended"
     assert (cut_off.outcome, cut_off.ended_at) == (None, None)
     assert warning == "the run was interrupted: research resume cut-off"
+
+
+def test_a_partial_run_that_did_all_its_work_says_that_it_lacks_something() -> None:
+    """Its status does not say that no gap was left, which reads as the contrary."""
+    result = ResearchResult(research_id="r", outcome=Outcome.PARTIAL, stop_reason=StopReason.NO_OPEN_GAPS)
+    shown = status_at_checkpoint(state(status=RunStatus.PARTIAL, result=result))
+    assert shown.stop_reason is StopReason.NO_OPEN_GAPS
+    assert _status_table(shown).plain.endswith("ended     the report says what it lacks")
 
 
 def test_a_resumed_run_is_asked_the_same_question() -> None:

@@ -42,3 +42,12 @@ def test_a_live_view_keeps_its_own_codes_alone() -> None:
     assert "\x1b[31m" in written
     assert "\x1b]" not in written
     assert not set(written) & set("\x07\x9b\u202e")
+
+
+def test_a_path_stays_whole_on_a_narrow_terminal() -> None:
+    """Lines break between words; a word that has no room is left to the terminal, which copies it in one piece."""
+    path = "reports/2026-11-23-how-does-a-context-manager-suppress/report.html"
+    console = output.SafeConsole(file=io.StringIO(), force_terminal=True, width=40)
+    output._print_wrapped(console, Text(f"  {path}   (md and json lie beside it, as always)"))
+    lines = console.file.getvalue().splitlines()
+    assert lines == [f"  {path}", "     (md and json lie beside it, as", "  always)"]

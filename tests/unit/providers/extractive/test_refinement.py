@@ -59,13 +59,26 @@ def test_nothing_is_recommended_without_iterations_left_or_for_minor_gaps() -> N
 
 def test_words_of_the_draft_widen_a_search() -> None:
     """Words that the quoted passages repeat may be tried for a gap."""
-    draft = "> The snapshot ledger and the ledger journal.\n> The ledger journal is kept.\n"
+    draft = (
+        "# Q\n\n> Evidence brief of passages.\n>\n> 3 passages quoted\n\n## Short answer\n\n"
+        "> The snapshot ledger and the ledger journal.\n\n1. *Vault*\n\n   > The ledger journal is kept.\n"
+    )
     reference = DocumentRef(hash=digest(draft))
     made = refine(
         refine_input([gap(suggested_queries=[])], finding_count=2, asked=[QUESTION], draft=reference),
         {digest(draft): draft},
     )
-    assert "ledger" in made.gap_analysis[0].follow_up_queries[0].query
+    (follow_up,) = made.gap_analysis[0].follow_up_queries
+    assert follow_up.query.endswith(" ledger journal")
+
+
+def test_what_a_person_asks_for_is_searched_for_however_short_it_is() -> None:
+    """Neither its length nor its words decide; what was searched for already is not repeated."""
+    wish = gap("Asked while running: vault", suggested_queries=["vault"], origin="steer")
+    made = refine(refine_input([wish], finding_count=3, asked=[QUESTION]), {})
+    assert [each.query for each in made.gap_analysis[0].follow_up_queries] == ["vault"]
+    again = refine(refine_input([wish], finding_count=3, asked=[QUESTION, "Vault?"]), {})
+    assert not again.gap_analysis[0].addressable
 
 
 def reflection(phase: Phase, *, valid: bool = True, gaps: int = 0, iteration: int = 1) -> Action:
