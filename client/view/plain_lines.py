@@ -15,6 +15,8 @@ from contracts.vocabulary import NATURAL_STOPS, Outcome
 
 SILENT_SECONDS: Final = 10.0
 """After so long without news a line says where the run stands."""
+SILENT_SECONDS_OF_WAITS: Final = 600.0
+"""The same while a person is waited for, which may take days: the clock of the run stands still."""
 LONGEST_LINE: Final = 240
 AND_MORE: Final = re.compile(r" \(and \d+ more\)$")
 

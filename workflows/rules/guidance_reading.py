@@ -12,6 +12,7 @@ from typing import Final
 
 from contracts.decisions import Guidance
 from contracts.exclusions import covers, find_addresses, tokens
+from contracts.request import Approve
 from contracts.resolved import GuidanceWords, unpack_words
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
@@ -21,6 +22,7 @@ LONGEST_SUBJECT: Final = 8
 """Words."""
 MOST_EXCLUSIONS: Final = 50
 NOT_OBEYED: Final = "not obeyed"
+TOLD: Final = "told to the model"
 SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|;\s*|\n+")
 QUOTES: Final = "\"'“”„‚‘’«»`"
 REMEDY: Final = (
@@ -59,7 +61,7 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     }
     by_model = resolved.engine is EngineKind.MODEL
     if by_model:
-        done["told to the model"] = reading.others
+        done[TOLD] = [*done.get(TOLD, []), *reading.others]
     parts = [f"{what}: {_list(subjects)}" for what, subjects in done.items() if subjects]
     if not by_model and (reading.others or not parts):
         parts.append(f"{NOT_OBEYED}: {_list(reading.others) or 'nothing is understood of it'}: {REMEDY}")
@@ -74,8 +76,12 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
 
 
 def _how_searched(state: ResearchState) -> str:
-    if not state.plan.nodes:
-        return "searched for in the next phase"
+    resolved = state.resolved
+    waits = resolved is not None and resolved.gates.approve is not Approve.NONE and state.approved_version is None
+    if not state.plan.nodes or waits:
+        # What a model plans nobody can promise.
+        by_model = resolved is not None and resolved.engine is EngineKind.MODEL
+        return TOLD if by_model else "searched for in the next phase"
     if state.resolved is not None and state.resolved.limits.max_steps:
         return "a step of its own, as far as one is left"
     last = state.resolved.limits.max_iterations if state.resolved else 1
