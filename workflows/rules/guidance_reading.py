@@ -12,7 +12,6 @@ from typing import Final
 
 from contracts.decisions import Guidance
 from contracts.exclusions import covers, find_addresses, tokens
-from contracts.request import Approve
 from contracts.resolved import GuidanceWords, unpack_words
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
@@ -42,8 +41,8 @@ class GuidanceReading:
     """What no rule can obey."""
 
 
-def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
-    """The guidance with what is understood of it, and what is done with it."""
+def read_guidance(origin: str, text: str, state: ResearchState, *, for_planner: bool = False) -> Guidance:
+    """The guidance with what is understood of it, and what is done with it; `for_planner`: the plan is made anew."""
     said = Guidance(origin=origin, phase=state.phase, text=text.strip()[:2_000])
     resolved = state.resolved
     if resolved is None or resolved.guidance_words is None:
@@ -55,7 +54,7 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     done = {
         "left out from here on": left_out[:room],
         "only sources from here are used from now on": reading.only_from,
-        _how_searched(state): reading.look_at,
+        _how_searched(state, for_planner=for_planner): reading.look_at,
         "not left out, since the question itself asks for it": asked,
         f"not left out, since {MOST_EXCLUSIONS} exclusions are the most": left_out[room:],
     }
@@ -75,12 +74,10 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     )
 
 
-def _how_searched(state: ResearchState) -> str:
-    resolved = state.resolved
-    waits = resolved is not None and resolved.gates.approve is not Approve.NONE and state.approved_version is None
-    if not state.plan.nodes or waits:
+def _how_searched(state: ResearchState, *, for_planner: bool) -> str:
+    if not state.plan.nodes or for_planner:
         # What a model plans nobody can promise.
-        by_model = resolved is not None and resolved.engine is EngineKind.MODEL
+        by_model = state.resolved is not None and state.resolved.engine is EngineKind.MODEL
         return TOLD if by_model else "searched for in the next phase"
     if state.resolved is not None and state.resolved.limits.max_steps:
         return "a step of its own, as far as one is left"

@@ -261,19 +261,17 @@ def test_the_web_ui_says_what_is_waited_for_and_the_command() -> None:
 
 
 def test_what_a_model_is_to_plan_is_not_promised_to_be_searched() -> None:
-    """While its plan waits a person hears who is told; once it goes on, what becomes of the wish."""
-    state = waits()
+    """Where a plan is made anew a person hears who is told; once it is carried out, what becomes of the wish."""
+    state, wish = waits(), "Look at backups; be nicer"
     assert state.resolved is not None
-    words = guidance_words("en")
-    gates, packed = state.resolved.gates.model_copy(update={"approve": Approve.PLAN}), pack_words(words)
-    by_model = {"engine": EngineKind.MODEL, "guidance_words": packed, "gates": gates}
+    by_model = {"engine": EngineKind.MODEL, "guidance_words": pack_words(guidance_words("en"))}
     state.resolved = state.resolved.model_copy(update=by_model)
-    wish = "Look at backups; be nicer"
-    assert read_guidance("person", wish, state).answer == "told to the model: “backups”, “be nicer”"
+    said = read_guidance("person", wish, state, for_planner=True)
+    assert said.answer == "told to the model: “backups”, “be nicer”"
+    assert read_guidance("person", wish, state).answer.startswith("searched for in the next iteration: “backups”")
     state.resolved = state.resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE})
-    assert read_guidance("person", wish, state).answer.startswith("searched for in the next phase: “backups”")
-    state.approved_version = 1
-    assert "next phase" not in read_guidance("person", wish, state).answer
+    said = read_guidance("person", wish, state, for_planner=True)
+    assert said.answer.startswith("searched for in the next phase: “backups”")
 
 
 def test_presets_ask_nobody() -> None:

@@ -63,9 +63,9 @@ def _detail(state: ResearchState, step: PlanNode) -> str:
     match step.status:
         case NodeStatus.COMPLETED:
             found = len(observations_of(state, step))
-            known = step.finding_count - found
-            before = f" ({known} more known before)" if found and known > 0 else " (known before)" if known > 0 else ""
-            return f"{plural(found or max(0, known), 'finding')}{before}: {step.text}"
+            if not found and step.finding_count:
+                return f"nothing that was not known before: {step.text}"
+            return f"{plural(found, 'finding')}: {step.text}"
         case NodeStatus.FAILED:
             return f"failed ({step.error}): {step.text}"
         case NodeStatus.SKIPPED:
