@@ -137,7 +137,9 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _message(problem: Mapping[str, Any]) -> str:
+    least = problem.get("ctx", {}).get("min_length")
     known: dict[str, str] = {
+        "too_short": f"expected at least {least}, and there is none" if least == 1 else str(problem["msg"])[:200],
         "extra_forbidden": "unknown key",
         "missing": "required",
         "string_too_short": "must not be empty",

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from contracts.base import Contract, StrictContract
 
@@ -82,6 +83,8 @@ class PlannedQuery(StrictContract):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, written: Any) -> Any:
+        if not isinstance(written, str | dict | PlannedQuery):
+            raise PydanticCustomError("planned_query", 'expected a text, or {"query": "…", "rationale": "…"}')
         return {"query": written} if isinstance(written, str) else written
 
 

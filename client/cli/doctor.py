@@ -15,6 +15,7 @@ from pathlib import Path
 
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
+from activities.strategy_needs import unmet_need
 from client.cli import output
 from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import ExitCode, reason_of
@@ -22,7 +23,8 @@ from client.cli.corpus import registered_folders
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.resolved import ProviderChoice
-from contracts.vocabulary import Tier
+from contracts.strategies import list_selectable
+from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.search.reachability import probe, probe_address
@@ -30,7 +32,7 @@ from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server.server_files import ServerError
 from workers.private_files import repair_home
-from workers.resolution_inputs import search_choices
+from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
@@ -284,6 +286,24 @@ async def models(settings: Settings) -> AsyncIterator[Check]:
     for endpoint in settings.models.used_endpoints():
         if endpoint not in usable:
             yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
+    yield tool_calls(settings)
+
+
+def tool_calls(settings: Settings) -> Check:
+    """Which strategies call tools, and whether the configured models take them, as far as is known without a call."""
+    configuration = configuration_of(settings)
+    asked = {tier.value: settings.models.names_for(tier) for tier in Tier}
+    calling = [strategy for strategy in list_selectable() if strategy.needs.tools]
+    lacking = [
+        lack
+        for strategy in calling
+        if (lack := unmet_need(strategy, EngineKind.MODEL, asked, configuration, web=True)) is not None
+    ]
+    if lacking:
+        known = "where it does take them: models.endpoints.NAME.tools"
+        return Check("tools", Grade.WARN, "; ".join(lacking), known)
+    names = ", ".join(strategy.name for strategy in calling)
+    return Check("tools", Grade.OK, f"can be called, as far as is known, so {names} can work with these models")
 
 
 async def web_search(settings: Settings) -> Check:

@@ -45,7 +45,8 @@ async def plan(given: str, *, edit: bool, set_file: Path | None, as_json: bool) 
             output.say("nothing was changed")
             return ExitCode.COMPLETED
         output.say(await handle.revise_plan(read_plan(text), known.version))
-        output.tell(f"research approve {research_id} --version {known.version + 1}")
+        if known.waiting is not None:
+            output.tell(known.waiting.model_copy(update={"plan_version": known.version + 1}).ways(research_id)[0])
     return ExitCode.COMPLETED
 
 

@@ -137,7 +137,7 @@ def _particulars(decision: AgentDecision, texts: Mapping[str, str]) -> str:
     known = decision.inputs | (decision.outputs or {})
     operation = str(known.get("operation") or "")
     query = next((text for name, text in texts.items() if name in operation), "")
-    parts = [f"“{query}”" if query else "", operation]
+    parts = [str(known.get("agent") or ""), f"“{query}”" if query else "", operation]
     parts += [f"{key.replace('_', ' ')} {known[key]}" for key in SHOWN_FIGURES if key in known]
     return " · ".join(printable(part) for part in parts if part)
 

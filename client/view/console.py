@@ -15,7 +15,7 @@ from rich.segment import Segment
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
-from client.view.plain_lines import SILENT_SECONDS, PlainLines, describe_standing
+from client.view.plain_lines import SILENT_SECONDS, SILENT_SECONDS_OF_WAITS, PlainLines, describe_standing
 from client.view.rendering import Frame, queue_words, render_live
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.progress import Event
@@ -144,7 +144,9 @@ class PlainSink:
         lines = self._lines.of(news)
         now = self.clock()
         over = view.status is not None and view.status.outcome is not None
-        if not lines and not over and self._spoke_at is not None and now - self._spoke_at >= SILENT_SECONDS:
+        waits = view.status is not None and view.status.waiting is not None
+        silent = SILENT_SECONDS_OF_WAITS if waits else SILENT_SECONDS
+        if not lines and not over and self._spoke_at is not None and now - self._spoke_at >= silent:
             lines = [describe_standing(view, datetime.now().astimezone())]
         for line in lines:
             self.write(line)

@@ -15,6 +15,8 @@ from contracts.vocabulary import NATURAL_STOPS, Outcome
 
 SILENT_SECONDS: Final = 10.0
 """After so long without news a line says where the run stands."""
+SILENT_SECONDS_OF_WAITS: Final = 600.0
+"""The same while a person is waited for, which may take days: the clock of the run stands still."""
 LONGEST_LINE: Final = 240
 LONGEST_STATEMENT: Final = 199
 """An event has 200 signs of a statement, wherever they end."""

@@ -21,6 +21,7 @@ LONGEST_SUBJECT: Final = 8
 """Words."""
 MOST_EXCLUSIONS: Final = 50
 NOT_OBEYED: Final = "not obeyed"
+TOLD: Final = "told to the model"
 SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|;\s*|\n+")
 QUOTES: Final = "\"'“”„‚‘’«»`"
 REMEDY: Final = (
@@ -40,8 +41,8 @@ class GuidanceReading:
     """What no rule can obey."""
 
 
-def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
-    """The guidance with what is understood of it, and what is done with it."""
+def read_guidance(origin: str, text: str, state: ResearchState, *, for_planner: bool = False) -> Guidance:
+    """The guidance with what is understood of it, and what is done with it; `for_planner`: the plan is made anew."""
     said = Guidance(origin=origin, phase=state.phase, text=text.strip()[:2_000])
     resolved = state.resolved
     if resolved is None or resolved.guidance_words is None:
@@ -53,13 +54,13 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     done = {
         "left out from here on": left_out[:room],
         "only sources from here are used from now on": reading.only_from,
-        _how_searched(state): reading.look_at,
+        _how_searched(state, for_planner=for_planner): reading.look_at,
         "not left out, since the question itself asks for it": asked,
         f"not left out, since {MOST_EXCLUSIONS} exclusions are the most": left_out[room:],
     }
     by_model = resolved.engine is EngineKind.MODEL
     if by_model:
-        done["told to the model"] = reading.others
+        done[TOLD] = [*done.get(TOLD, []), *reading.others]
     parts = [f"{what}: {_list(subjects)}" for what, subjects in done.items() if subjects]
     if not by_model and (reading.others or not parts):
         parts.append(f"{NOT_OBEYED}: {_list(reading.others) or 'nothing is understood of it'}: {REMEDY}")
@@ -73,9 +74,11 @@ def read_guidance(origin: str, text: str, state: ResearchState) -> Guidance:
     )
 
 
-def _how_searched(state: ResearchState) -> str:
-    if not state.plan.nodes:
-        return "searched for in the next phase"
+def _how_searched(state: ResearchState, *, for_planner: bool) -> str:
+    if not state.plan.nodes or for_planner:
+        # What a model plans nobody can promise.
+        by_model = state.resolved is not None and state.resolved.engine is EngineKind.MODEL
+        return TOLD if by_model else "searched for in the next phase"
     if state.resolved is not None and state.resolved.limits.max_steps:
         return "a step of its own, as far as one is left"
     last = state.resolved.limits.max_iterations if state.resolved else 1

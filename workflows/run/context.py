@@ -157,7 +157,8 @@ class RunContext:
 
     def revise_plan(self, text: str) -> None:
         """A person's words for the planner: what they leave out is left out at once, the rest the planner hears."""
-        self._obey(read_guidance(PERSON, text, self.state).model_copy(update={"look_at": []}))
+        said = read_guidance(PERSON, text, self.state, for_planner=True)
+        self._obey(said.model_copy(update={"look_at": []}))
 
     def obey_request(self) -> None:
         """What the request's own prompt leaves out or keeps to: a model is told it, without one rules must read it."""

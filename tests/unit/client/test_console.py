@@ -17,6 +17,7 @@ from client.view.rendering import Frame
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.progress import Awaited, Event, EventPage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.waiting import Waiting, WaitKind
 
 RESULT = ResearchResult(research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
 
@@ -118,6 +119,19 @@ def test_a_silent_run_is_told_of_now_and_then() -> None:
         sink.show(LiveView(), [])
     assert len(lines) == 2
     assert all("waiting" in line for line in lines)
+
+
+def test_a_wait_for_a_person_is_not_repeated_all_the_time() -> None:
+    """It may take days: a line every ten minutes is enough for a log."""
+    now, lines = [0.0], list[str]()
+    sink = PlainSink(lines.append, clock=lambda: now[0])
+    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=1)
+    status = ResearchStatus(research_id="r", query="q", status=RunStatus.AWAITING_APPROVAL, waiting=waiting)
+    for second in range(0, 1_210, 10):
+        now[0] = float(second)
+        sink.show(LiveView(status=status), [])
+    assert len(lines) == 2
+    assert all(line.endswith("research approve r --version 1") for line in lines)
 
 
 async def test_silence_is_told_and_not_the_end() -> None:

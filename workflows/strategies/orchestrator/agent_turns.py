@@ -91,7 +91,12 @@ async def take_turn(run: ResearchRun) -> None:
         position.transcript, position.calls = output.transcript, output.calls
         position.is_under_way = True
         for call in output.calls:
-            run.note("agent.turn", f"{call.name}: {_subject(call)}", tool=call.name, sub_turn=position.turn)
+            run.note(
+                "agent.turn",
+                f"{call.name}: {_subject(call)}".removesuffix(": "),
+                tool=call.name,
+                sub_turn=position.turn,
+            )
     position.answers = await _answers(run, position)
     position.is_under_way = False
     position.turn += 1

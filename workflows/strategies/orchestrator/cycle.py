@@ -213,4 +213,6 @@ def _numbers(state: ResearchState, steps: Sequence[PlanNode]) -> list[int]:
 def _tell(run: ResearchRun, call: ToolCall) -> None:
     """One event for each call of a turn, with its place."""
     about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    run.note("orchestrator.turn", f"{call.name}: {about}"[:300], tool=call.name, turn=run.state.iteration)
+    run.note(
+        "orchestrator.turn", f"{call.name}: {about}".removesuffix(": ")[:300], tool=call.name, turn=run.state.iteration
+    )

@@ -21,6 +21,20 @@ REFERENCES: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that point to what an agent does not know."""
+OTHER_REFERENCES: Final = re.compile(
+    r"\b(?:(?:schritt|étape|paso|passo|stap)\s++\d++"
+    r"|(?:die|der|diese|dieser|unsere|meine)\s++(?:ursprüngliche|eigentliche)n?\s++frage\b"
+    r"|(?:la|cette|notre)\s++question\s++(?:initiale|posée|d['’]origine)\b|la\s++pregunta\s++(?:original|inicial)\b"
+    r"|a\s++pergunta\s++(?:original|inicial)\b|la\s++domanda\s++(?:originale|iniziale)\b"
+    r"|de\s++oorspronkelijke\s++vraag\b"
+    r"|(?:der|dem|den|die|des)\s++(?:andere|vorige|erste|letzte)[nrs]?\s++agent(?:en|s)?\b"
+    r"|(?:l['’]autre|l['’]altro|el\s++otro|o\s++outro|de\s++andere)\s++agente?\b"
+    r"|(?:oben|zuvor)\s++(?:genannt|erwähnt|beschrieben)\w*+|mentionnée?s?\s++(?:ci-dessus|plus\s++haut)"
+    r"|(?:mencionad|citad)[oa]s?\s++(?:arriba|anteriormente|acima)|(?:menzionat|citat)[aeio]\s++sopra"
+    r"|bovengenoemde?\b)",
+    re.IGNORECASE,
+)
+"""The same in German, French, Spanish, Portuguese, Italian and Dutch, as far as it can mean nothing else."""
 DANGLING: Final = re.compile(
     r"^\W*+(?:what|how|why|when|where|who|which|find\s++out|research|look\s++up|explain|describe|compare)?"
     r"(?:\s++(?:about|is|are|was|were|does|do|did|if|whether|that))*+\s*+"
@@ -43,7 +57,7 @@ def problem_of(task: str) -> str:
         return f"task: fewer than {FEWEST_WORDS} words; name the subject and what is to be found out about it"
     if len(text) > MOST_CHARACTERS:
         return f"task: longer than {MOST_CHARACTERS} characters; send several agents with a part each"
-    if pointing := REFERENCES.search(text):
+    if pointing := REFERENCES.search(text) or OTHER_REFERENCES.search(text):
         return (
             f"task: “{pointing[0]}” means nothing to an agent, which knows only its task; "
             "write what it stands for in its place"

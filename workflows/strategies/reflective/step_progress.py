@@ -63,6 +63,8 @@ def _detail(state: ResearchState, step: PlanNode) -> str:
     match step.status:
         case NodeStatus.COMPLETED:
             found = len(observations_of(state, step))
+            if not found and step.finding_count:
+                return f"nothing that was not known before: {step.text}"
             return f"{plural(found, 'finding')}: {step.text}"
         case NodeStatus.FAILED:
             return f"failed ({step.error}): {step.text}"

@@ -55,6 +55,8 @@ def test_a_plan_as_json_is_taken_as_the_command_shows_it() -> None:
         ("{broken", "no valid JSON"),
         ('{"sub_queries": ["a"], "plan": 1}', "plan: unknown key"),
         (f"- {'x' * 600}", "sub_queries.0.query: "),
+        ('{"sub_queries": [1]}', r'sub_queries\.0: expected a text, or \{"query": "…", "rationale": "…"\}'),
+        ('{"sub_queries": []}', "sub_queries: expected at least 1, and there is none"),
     ],
 )
 def test_a_plan_that_cannot_be_used_is_told_so(text: str, problem: str) -> None:
