@@ -45,6 +45,8 @@ RELATIVE_FLOOR = 0.55
 """A further finding must reach this share of the best one's score."""
 STATEMENT_LENGTH = 600
 AGREEMENT = 0.5
+LINE_OF_CONTENTS = re.compile(r"\d{1,3}(?:\.\d{1,3})++\.?[ \t]++[^\n.!?:]{1,120}+$")
+"""The number and the heading of a section, as a table of contents lists them."""
 MOST_ANSWERS = 3
 MOST_FURTHER_ANSWERS = 1
 """The same for searches in other words: they tend to read the same pages, and their room is for what else those say."""
@@ -111,7 +113,9 @@ def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPa
         ):
             continue
         made = score_ranges(by_source[answer.reading.source.id], aim, [span]).get(span)
-        if made is None or not without_code_lines([made], by_source, task.query):
+        if made is None or LINE_OF_CONTENTS.match(made.text):
+            continue
+        if not without_code_lines([made], by_source, task.query):
             continue
         if not any(containment(made.keys, other.keys) >= DUPLICATE for other in spans.values()):
             spans[(made.source_id, *span)] = made

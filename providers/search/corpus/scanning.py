@@ -14,6 +14,8 @@ from providers.search.corpus.document_addresses import path_address
 from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 
 DEEPEST: Final = 64
+SPHINX_INVENTORY: Final = "objects.inv"
+SPHINX_SOURCES: Final = "_sources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,11 @@ class _Walk:
         except OSError as error:
             self._skip(relative or ".", unreadable(error))
             return
+        made_by_sphinx = any(entry.name == SPHINX_INVENTORY for entry in entries)
         for entry in entries:
             path = f"{relative}/{entry.name}" if relative else entry.name
+            if made_by_sphinx and entry.name == SPHINX_SOURCES:
+                continue  # each page once more, as it was typed
             if not entry.name.startswith("."):
                 self._entry(entry, path, depth)
             elif is_key_name(entry.name):  # what else is hidden need not be told

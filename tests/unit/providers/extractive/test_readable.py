@@ -15,7 +15,7 @@ from providers.extractive.answer_passages import answer_span
 from providers.extractive.answer_search import FoundAnswer
 from providers.extractive.asked_form import AnswerForm
 from providers.extractive.brief_writer import write
-from providers.extractive.passage_analyzer import analyze
+from providers.extractive.passage_analyzer import LINE_OF_CONTENTS, analyze
 from providers.extractive.passages import grow, leans, span_of
 from providers.extractive.question import split_questions
 from providers.extractive.quoted_markdown import escape, quote_lines
@@ -285,3 +285,16 @@ def test_code_in_two_pieces_is_quoted_as_one() -> None:
 def test_marks_of_code_of_other_text_formats_are_code() -> None:
     """Two backticks mark code, too; nothing of them is left in the text."""
     assert escape("The ``Depends`` field names it.") == "The `Depends` field names it."
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("7.5. Working with the pump of the house", True),
+        ("7.5 metres of pipe are needed.", False),
+        ("Version 7.5 of the pump", False),
+    ],
+)
+def test_a_line_of_contents_is_no_answer(text: str, contents: bool) -> None:
+    """The number and the heading of a section say where an answer stands, not what it is."""
+    assert bool(LINE_OF_CONTENTS.match(text)) is contents
