@@ -11,6 +11,8 @@ from contracts.agents import AgentRequest, TaskResult
 from workflows.agent_driver import AgentDriver
 from workflows.run.activity_options import CallOptions
 
+BUSY_TURNS = 100
+"""Turns of the event loop after which whoever waits lets threads work, and looks again from time to time."""
 IDLE_TURNS = 50
 """Turns of the event loop in which whoever has something to do begins it."""
 Implementation = Callable[..., Awaitable[Any]]
@@ -29,6 +31,7 @@ class InProcessHost:
         """Most agents that were at work at one time."""
         self._working = 0
         self._sleepers: list[tuple[datetime, asyncio.Event]] = []
+        self._resting: list[asyncio.Future[None]] = []
 
     def now(self) -> datetime:
         return self.clock
@@ -69,8 +72,27 @@ class InProcessHost:
         return TaskResult.model_validate_json(result.model_dump_json())
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
+        turns = 0
         while not predicate():
-            await asyncio.sleep(0)
+            turns += 1
+            await (asyncio.sleep(0) if turns < BUSY_TURNS else self._rest())
+
+    async def _rest(self) -> None:
+        """Until a millisecond is over, or somebody has to look again."""
+        loop = asyncio.get_running_loop()
+        bell: asyncio.Future[None] = loop.create_future()
+        alarm = loop.call_later(0.001, _ring, bell)
+        self._resting.append(bell)
+        try:
+            await bell
+        finally:
+            alarm.cancel()
+            self._resting.remove(bell)
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
+        for bell in self._resting:
+            _ring(bell)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
         sleeper = (self.clock + timedelta(seconds=seconds), asyncio.Event())
@@ -87,6 +109,7 @@ class InProcessHost:
             if due <= self.clock:
                 bell.set()
         for _ in range(20):
+            self.wake()
             await asyncio.sleep(0)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
@@ -115,12 +138,18 @@ class TimedHost(InProcessHost):
         """Until the run is over."""
         while not run.done():
             for _ in range(IDLE_TURNS):
+                self.wake()
                 await asyncio.sleep(0)
             if self._at_work or not self._sleepers:
                 await asyncio.sleep(0.001)
                 continue
             next_moment = min(due for due, _ in self._sleepers)
             await self.advance(max(0.0, (next_moment - self.clock).total_seconds()))
+
+
+def _ring(bell: "asyncio.Future[None]") -> None:
+    if not bell.done():
+        bell.set_result(None)
 
 
 def activity_error(activity: str, cause: BaseException) -> ActivityError:
