@@ -14,7 +14,10 @@ override Q := $(value Q)
 override CORPUS := $(value CORPUS)
 export Q CORPUS
 
-.PHONY: help setup demo run test lint format lock histories recordings mutants configuration requirements bench bench-web storm overload outages soak cluster sbom audit-dependencies base-image clean
+# Each of the hundreds of processes that tests start would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help setup demo run test lint style format lock histories recordings mutants configuration requirements bench bench-web storm overload outages soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -85,19 +88,27 @@ run: setup
 	  echo 'usage: make run Q="How are backups made?" CORPUS=path/to/documents'; exit 2; fi
 	@$(BIN)/research run "$$Q" --corpus "$$CORPUS"
 
-lint: setup
-	@echo 'Style';        $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+lint: style
 	@echo 'Types';        $(BIN)/mypy --no-error-summary
+
+style: setup
+	@echo 'Style';        $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	@echo 'Import rules'; found=$$($(BIN)/lint-imports --config pyproject.toml 2>&1) || { echo "$$found"; exit 1; }
 
 format: setup
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
 # Four processes also on two cores: tests of whole processes wait for a restart, a lease or a heartbeat most of the time.
-test: lint
-	@echo 'Tests'
-	@if $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder; then echo 'All good: style, types, import rules and every test passed.'; \
-	else echo 'Not good: at least one test failed; see above.'; exit 1; fi
+# Types are checked beside them: that takes one core for a minute. What is wrong with them is said at the end.
+test: style
+	@echo 'Tests, and types beside them'
+	@untyped=$$(mktemp); $(BIN)/mypy --no-error-summary >"$$untyped" 2>&1 & types=$$!; \
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$types; checked=$$?; cat "$$untyped"; rm -f "$$untyped"; \
+	if [ $$checked -ne 0 ]; then echo 'Not good: types do not fit; see above.'; fi; \
+	if [ $$tests -ne 0 ]; then echo 'Not good: at least one test failed; see above.'; fi; \
+	if [ $$tests -eq 0 ] && [ $$checked -eq 0 ]; then \
+	  echo 'All good: style, types, import rules and every test passed.'; else exit 1; fi
 
 # requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.
 # requirements-tools.lock pins what makes them, looks them up and lists them, in an environment of its own.

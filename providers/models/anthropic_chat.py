@@ -10,6 +10,7 @@ import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transform_schema
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam, ToolChoiceParam, ToolParam
 
+from providers.certificates import trusted_certificates
 from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
 from providers.models.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
@@ -72,6 +73,7 @@ class AnthropicChat:
             trust_env=False,
             follow_redirects=False,
             limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
+            verify=trusted_certificates(),
         )
         try:
             self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=base_url, http_client=connections)

@@ -7,8 +7,8 @@ import ssl
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
+from providers.certificates import trusted_certificates
 from providers.interfaces import SearchProvider
-from providers.search.web_api import trusted_certificates
 
 PROBE_SECONDS: Final = 3.0
 DEFAULT_PORTS: Final = {"https": 443, "http": 80}

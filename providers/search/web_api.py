@@ -3,11 +3,9 @@
 import asyncio
 import logging
 import re
-import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import httpx2
@@ -20,6 +18,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from providers.certificates import trusted_certificates
 from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured, ProviderError, Unavailable
 from providers.search.service import Service, ensure_address, error_for_status, without_user
@@ -96,12 +95,6 @@ def web_client(user_agent: str) -> httpx2.AsyncClient:
         limits=httpx2.Limits(max_connections=MOST_CONNECTIONS),
         verify=trusted_certificates(),
     )
-
-
-@cache
-def trusted_certificates() -> ssl.SSLContext:
-    """The certificates that come with the HTTP library, read once."""
-    return httpx2.create_ssl_context(trust_env=False)
 
 
 class WebApi:

@@ -11,10 +11,10 @@ from contracts.agents import AgentRequest, TaskResult
 from workflows.agent_driver import AgentDriver
 from workflows.run.activity_options import CallOptions
 
+BUSY_TURNS = 100
+"""Turns of the event loop after which whoever waits lets threads work, and looks again from time to time."""
 IDLE_TURNS = 50
 """Turns of the event loop in which whoever has something to do begins it."""
-MOMENT_SECONDS = 0.001
-"""Real time for what is done in threads and by servers, instead of turns without end."""
 Implementation = Callable[..., Awaitable[Any]]
 
 
@@ -26,13 +26,12 @@ class InProcessHost:
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         self.agents: list[AgentRequest] = []
-        self.agent_drivers: list[AgentDriver] = []
         self.agents_ended: list[str] = []
         self.agents_at_once = 0
         """Most agents that were at work at one time."""
         self._working = 0
         self._sleepers: list[tuple[datetime, asyncio.Event]] = []
-        self._awaited: list[Callable[[], bool]] = []
+        self._resting: list[asyncio.Future[None]] = []
 
     def now(self) -> datetime:
         return self.clock
@@ -65,23 +64,35 @@ class InProcessHost:
         self.agents.append(asked)
         self._working += 1
         self.agents_at_once = max(self.agents_at_once, self._working)
-        self.agent_drivers.append(AgentDriver(asked, self))
         try:
-            result = await self.agent_drivers[-1].conduct()
+            result = await AgentDriver(asked, self).conduct()
         finally:
             self._working -= 1
             self.agents_ended.append(request.task.id)
         return TaskResult.model_validate_json(result.model_dump_json())
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        self._awaited.append(predicate)
+        turns = 0
+        while not predicate():
+            turns += 1
+            await (asyncio.sleep(0) if turns < BUSY_TURNS else self._rest())
+
+    async def _rest(self) -> None:
+        """Until a millisecond is over, or somebody has to look again."""
+        loop = asyncio.get_running_loop()
+        bell: asyncio.Future[None] = loop.create_future()
+        alarm = loop.call_later(0.001, _ring, bell)
+        self._resting.append(bell)
         try:
-            turns = 0
-            while not predicate():
-                await asyncio.sleep(0 if turns < IDLE_TURNS else MOMENT_SECONDS)
-                turns += 1
+            await bell
         finally:
-            self._awaited.remove(predicate)
+            alarm.cancel()
+            self._resting.remove(bell)
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
+        for bell in self._resting:
+            _ring(bell)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
         sleeper = (self.clock + timedelta(seconds=seconds), asyncio.Event())
@@ -97,16 +108,9 @@ class InProcessHost:
         for due, bell in self._sleepers:
             if due <= self.clock:
                 bell.set()
-        await self._react()
-
-    async def _react(self) -> None:
-        """Until nobody waits for what is there."""
         for _ in range(20):
+            self.wake()
             await asyncio.sleep(0)
-        while any(predicate() for predicate in self._awaited):
-            await asyncio.sleep(MOMENT_SECONDS)
-            for _ in range(20):
-                await asyncio.sleep(0)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
         if tasks:
@@ -134,13 +138,18 @@ class TimedHost(InProcessHost):
         """Until the run is over."""
         while not run.done():
             for _ in range(IDLE_TURNS):
+                self.wake()
                 await asyncio.sleep(0)
-            await self._react()
             if self._at_work or not self._sleepers:
                 await asyncio.sleep(0.001)
                 continue
             next_moment = min(due for due, _ in self._sleepers)
             await self.advance(max(0.0, (next_moment - self.clock).total_seconds()))
+
+
+def _ring(bell: "asyncio.Future[None]") -> None:
+    if not bell.done():
+        bell.set_result(None)
 
 
 def activity_error(activity: str, cause: BaseException) -> ActivityError:

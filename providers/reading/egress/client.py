@@ -17,6 +17,7 @@ from typing import Final
 import httpcore2
 import httpx2
 
+from providers.certificates import trusted_certificates
 from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import HostPort
 from providers.reading.egress.body import BodyLimits, BodyReader, FetchPolicy
@@ -68,7 +69,7 @@ class Egress:
         self._allow_hosts = allow_hosts
         self._waits = waits.as_dict()
         backend = GuardedBackend(resolver or SystemResolver(), allow_hosts, network)
-        self._transport = _GuardedTransport(backend, tls or httpx2.create_ssl_context(trust_env=False))
+        self._transport = _GuardedTransport(backend, tls or trusted_certificates())
 
     async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:
         """Get a document; `permit` is asked before each request and may raise.

@@ -123,16 +123,22 @@ def check(whole: Whole, allowed: set[str]) -> None:
         assert not FOLLOWED.search(left), (path, text)
 
 
-@pytest.mark.parametrize("form", FORMS)
+def each_apart(spelled: str) -> str:
+    """A text with an address in every form: a section for each, and a fact behind it that ends what a form opens."""
+    sections = (FORMS[form].replace("[ref]", f"[ref{n}]") for n, form in enumerate(FORMS))
+    return "\n\n".join(f"## Part\n\n{words.replace('{}', spelled)}\n\nAnother fact [MARKER]." for words in sections)
+
+
 @pytest.mark.parametrize("name", SPELLINGS)
-async def test_no_link_of_a_model_carries_anything_out(name: str, form: str) -> None:
+async def test_no_link_of_a_model_carries_anything_out(name: str) -> None:
     """Whatever a model writes, its report links to registered addresses in their own spelling, and says no SECRET."""
     world = World.of(
         "The first page says a true thing.", "The second page says another.", urls=(URL, "https://b.test/")
     )
     marker = label_of(world.evidence[0].id, label_key(world.request(EngineKind.MODEL)))
-    words = FORMS[form].replace("{}", SPELLINGS[name])
-    whole = await world.written(f"# T\n\nA fact [{marker}].\n\n{words}\n\nAnother fact [{marker}].\n")
+    words = each_apart(SPELLINGS[name]).replace("MARKER", marker)
+    whole = await world.written(f"# T\n\nA fact [{marker}].\n\n{words}\n")
+    assert whole.rendering.markdown.count("Another fact") >= len(FORMS)
     check(whole, BOTH)
     if "bare host" not in name:
         assert "SECRET" not in whole.rendering.markdown

@@ -1,0 +1,12 @@
+"""Which certificates of services are trusted."""
+
+import ssl
+from functools import cache
+
+import httpx2
+
+
+@cache
+def trusted_certificates() -> ssl.SSLContext:
+    """Those that come with the HTTP library. They are read once in a process: that takes as long as forty requests."""
+    return httpx2.create_ssl_context(trust_env=False)
