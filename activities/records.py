@@ -65,13 +65,13 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
-        """Resolve the request; load the session to go on from."""
+        """Resolve the request; load the session to go on from; take the run's turn if there is room for it."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
             try:
                 if asked.continue_from:
-                    return await self._go_on(request, asked, asked.continue_from)
-                return await self._start(request, asked)
+                    return await self._with_turn(request, await self._go_on(request, asked, asked.continue_from))
+                return await self._with_turn(request, await self._start(request, asked))
             except RunRefused as refusal:
                 detail = {"stop_reason": refusal.reason.value}
                 raise ApplicationError(
@@ -118,6 +118,13 @@ class RecordsActivities:
         )
         resolved = await self._add_canary(await self._add_follow_up(resolved, asked.follow_up_of))
         return Prepared(resolved=resolved, resolved_entry=await self._notebooks.write(resolved))
+
+    async def _with_turn(self, request: PrepareRequest, prepared: Prepared) -> Prepared:
+        """One that does not begin after all, because nobody can search for it, is soon found to be lost."""
+        if request.continued or prepared.stored_result is not None:
+            return prepared
+        turn = await self._queue.take(request.research_id, prepared.resolved.tenant)
+        return prepared.model_copy(update={"has_turn": not turn.place})
 
     async def _add_follow_up(self, resolved: ResolvedResearch, followed: str | None) -> ResolvedResearch:
         """With the sources of the run that this one follows. Raises `RunRefused` where there is no such run."""

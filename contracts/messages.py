@@ -34,6 +34,8 @@ class Prepared(Terse):
     """Set when the stored session is complete: the run ends with it."""
     resolved_entry: str = ""
     """Hash of `resolved` in the run's notebook; empty in old histories."""
+    has_turn: bool = False
+    """Whether the run may begin at once; else it asks for its turn."""
 
 
 class SessionRef(Terse):

@@ -205,7 +205,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
 
     async def _wait_for_turn(self, prepared: Prepared) -> bool:
         """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""
-        if workflow.info().continued_run_id is not None:
+        if prepared.has_turn or workflow.info().continued_run_id is not None:
             return False
         return await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None)
 
