@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, demanding_work, gullible_work, model_work
+from tests.fakes import checking_work, demanding_work, gullible_work, model_work, wordy_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -116,6 +116,16 @@ def thorough(request: ModelRequest) -> Reply:
 def demanding(request: ModelRequest) -> Reply:
     """Sensible work that is never content at once."""
     return answered(request, demanding_work.answer(request))
+
+
+def wordy(request: ModelRequest) -> Reply:
+    """Sensible work at great length, which finds something missing in the first iteration."""
+    if request.mode == "turn":
+        return message(request, [wordy_work.block_at_length(block) for block in request.good_turn()], "tool_use")
+    if request.role in ("synthesizer", "scribe", "responder"):
+        return good(request)
+    first = re.search(r"Iteration: 1 of", request.prompt) is not None
+    return answered(request, json.dumps(wordy_work.at_length(json.loads(request.good_answer(with_gap=first)))))
 
 
 def declining(request: ModelRequest) -> Reply:
@@ -273,6 +283,7 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "demanding": demanding,
     "declining": declining,
     "gullible": gullible,
+    "wordy": wordy,
     "betraying": betraying,
     "embroiders": embroiders,
     "rewords": rewords,

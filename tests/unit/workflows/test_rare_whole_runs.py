@@ -8,16 +8,18 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import failures
+from contracts.agents import AgentRequest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
@@ -28,24 +30,31 @@ from contracts.waiting import APPROVAL_PHRASE
 from providers.domains import ANYWHERE, Domains
 from providers.errors import InvalidCall, SourceUnreadable
 from providers.interfaces import ExtractedDocument
+from tests.fakes import reflective_work
 from tests.fakes.corpus import MANUAL
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
+from tests.fakes.tool_work import TOOL_WORK
+from tests.fakes.wordy_work import TAIL, WORD
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
 from tests.unit.workflows.test_whole_runs import CANARY, MOMENT, DescribedCorpus, NotingHost, requests_as_text
+from workflows.agent_driver import AgentDriver
 from workflows.driver import Driver
 from workflows.rules.guidance_reading import read_guidance
 from workflows.rules.replies import read_approval, read_revision
 from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Inbox, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
+from workflows.run.resumption import resume_state
 from workflows.run.web_ui_details import details_markdown
 from workflows.run_status import status_of
 from workflows.strategies import strategy_of
 
+Work = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
 FOLDER = Path(__file__).parent / "rare_whole_runs"
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=\")[0-9a-f]{32}(?=\")")
+WORDS = re.compile(rf"(?:{WORD}){{3,}}")
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 ONE_BY_ONE = {"max_parallel": 1, "max_parallel_reads": 1, "max_iterations": 2, "max_sub_queries": 2}
 """So that events and decisions have an order."""
@@ -68,7 +77,9 @@ HOOK = Hook(name="house-rules", activity="house_rules", task_queue="house-rules"
 class SmallWeb:
     """Two services that find the same few pages in other words, and the pages."""
 
-    def __init__(self) -> None:
+    def __init__(self, wordy: bool = False) -> None:
+        self._more = TAIL if wordy else ""
+        """Behind everything that is said of a page."""
         self._texts = {f"https://{name.removesuffix('.md')}.example.org/docs": text for name, text in MANUAL.items()}
         self._texts["https://mirror.example.net/vacuum"] = MANUAL["vacuum.md"]
 
@@ -80,7 +91,7 @@ class SmallWeb:
 
     def service(self, name: str, *, rejects: str = "") -> "SmallService":
         """One that finds them all, and does not take queries with this word."""
-        return SmallService(name, list(self._texts), rejects)
+        return SmallService(name, list(self._texts), rejects, self._more)
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         """A page, dated and signed where there is one."""
@@ -89,16 +100,20 @@ class SmallWeb:
         text = self._texts[url]
         return ExtractedDocument(
             url=url,
-            title=text.splitlines()[0].lstrip("# "),
+            title=text.splitlines()[0].lstrip("# ") + self._more,
             text=text,
             raw=text.encode(),
             media_type="text/html",
-            authors=["Ida Marrow"] if "vacuum." in url else [],
-            publisher="The Society" if "locks" in url else None,
+            authors=self._signed("Ida Marrow") if "vacuum." in url else [],
+            publisher=f"The Society{self._more}" if "locks" in url else None,
             published_at="2024-05-17" if "backup" not in url else None,
             language="en",
             cached="autovacuum" in url,
+            warnings=self._signed("a part could not be read") if self._more else [],
         )
+
+    def _signed(self, words: str) -> list[str]:
+        return [f"{number} {words}{self._more}" for number in range(40)] if self._more else [words]
 
 
 @dataclass
@@ -108,16 +123,17 @@ class SmallService:
     name: str
     urls: list[str]
     rejects: str
+    more: str = ""
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """All pages in this service's order, and one that is gone."""
         if self.rejects and self.rejects in request.text:
-            raise InvalidCall("the query is too long")
+            raise InvalidCall(f"the query is too long{self.more}")
         urls = self.urls if self.name == "searxng" else [*self.urls[::-1], "https://gone.example.org/"]
         return SearchResponse(
             provider=self.name,
             hits=[self._hit(url, rank) for rank, url in enumerate(urls[: request.max_results], 1)],
-            warnings=[f"{self.name} was slow"],
+            warnings=[f"{self.name} was slow{self.more}"] * (30 if self.more else 1),
             cost_usd=0.001 if self.name == "tavily" else 0.0,
             cached=self.name == "searxng" and "engine" in request.text,
         )
@@ -125,12 +141,12 @@ class SmallService:
     def _hit(self, url: str, rank: int) -> SearchHit:
         return SearchHit(
             url=f"{url}?utm_source=x" if self.name == "tavily" else url,
-            title=f"{url.split('/')[2]} by {self.name}",
-            snippet=f"Wraparound, as {self.name} says of {url}: vacuum every table.",
+            title=f"{url.split('/')[2]} by {self.name}{self.more}",
+            snippet=f"Wraparound, as {self.name} says of {url}: vacuum every table.{self.more}",
             rank=rank,
             provider=self.name,
             published_at="2020-02-02" if "backup" in url else None,
-            authors=["Teo Quill"] if "locks" in url else [],
+            authors=[f"Teo Quill{self.more}"] * (40 if self.more else 1) if "locks" in url else [],
             venue="Annals" if "locks" in url else None,
             doi="10.1000/182" if "mirror" in url else None,
         )
@@ -159,13 +175,13 @@ class Run:
 
         self.host.implementations[activity] = disturbed
 
-    def failing(self, activity: str, failure: str, *calls: int, **details: Any) -> None:
+    def failing(self, activity: str, failure: str, *calls: int, words: str = "", **details: Any) -> None:
         """Have some calls of an activity fail for good, all of them where none is named."""
 
         async def fail(number: int, _: Any) -> None:
             if not calls or number in calls:
                 told = [details] if details else []
-                raise ApplicationError(f"{activity} failed", *told, type=failure, non_retryable=True)
+                raise ApplicationError(f"{activity} failed{words}", *told, type=failure, non_retryable=True)
 
         self.before(activity, fail)
 
@@ -192,9 +208,17 @@ class Way:
     wishes: dict[str, Any] = field(default_factory=dict)
     web: bool = False
     trusted: bool = False
+    wordy: bool = False
+    """Whether services and pages say everything at great length."""
     requests: bool = False
     ordered: bool = True
     """Whether what happens has one order: sections are written side by side."""
+    works: dict[str, Work] = field(default_factory=dict)
+    """What the model does with its tools, by role."""
+    answers: dict[str, Callable[[str], Any]] = field(default_factory=dict)
+    """What the model answers in the roles of the strategy `reflective`, by the name of the work."""
+    again: dict[str, Any] | None = None
+    """Resumed with these wishes once it has ended."""
 
 
 def hook(run: Run) -> None:
@@ -426,8 +450,8 @@ def configured(api: MessagesApi | None) -> ResearchConfiguration:
 
 
 async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
-    """A run to its end, and everything that left it, as one text."""
-    web = SmallWeb()
+    """A run to its end, resumed if it is to be, and everything that left it, as one text."""
+    web = SmallWeb(way.wordy)
     if way.trusted:
         web.trust()
     services = {"searxng": web.service("searxng", rejects="settings"), "tavily": web.service("tavily")}
@@ -437,27 +461,26 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         "corpus": way.wishes.get("corpus", None if way.web else "manual"),
         "limits": ONE_BY_ONE | way.wishes.get("limits", {}),
     }
-    state = await begin(world, strategy=way.strategy, **way.wishes | given)
-    assert state.resolved is not None
-    state.resolved = state.resolved.model_copy(update={"canary": CANARY})
-    run = Run(world, state, NotingHost(world.host().implementations))
+    wishes = way.wishes | given
+    run = Run(world, await begun(world, way, wishes), NotingHost(world.host().implementations))
     way.disturb(run)
-    watched = ResearchRun(state, run.inbox, run.host)
-    run.task = asyncio.ensure_future(Driver(watched, strategy_of(way.strategy)).conduct())
-    try:
-        ended = str(await run.task)
-    except (asyncio.CancelledError, ActivityError) as error:
-        ended = repr(error)
-    if run.person is not None:
-        run.person.cancel()
-        await asyncio.wait([run.person])
-    now = run.host.now().timestamp()
+    ended = await to_its_end(run, way)
+    if way.again is not None:
+        limits = wishes["limits"] | way.again.get("limits", {})
+        fresh = await begun(world, way, wishes | way.again | {"limits": limits})
+        stored = ResearchState.unpack(run.state.pack())
+        assert fresh.resolved is not None
+        resumed = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(way.strategy).resumed)
+        resumed.clock_started_at, resumed.deadline_at = fresh.clock_started_at, fresh.deadline_at
+        run = Run(world, resumed, NotingHost(world.host().implementations))
+        ended += f", then {await to_its_end(run, way)}"
+    state, now = run.state, run.host.now().timestamp()
     parts = {
         "ended": ended,
         "details": details_markdown(state, now),
         # How many saves become one depends on the time that they take.
         "calls": "\n".join(sorted({*run.host.note_entry})),
-        "events": "\n".join(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events),
+        "events": events_of(state),
         "status": status_of(state, now).model_dump_json(indent=1, exclude={"egress", "limits"}),
     }
     if state.result is not None and state.result.files is not None:
@@ -467,10 +490,49 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
         parts["requests"] = requests_as_text(api.requests)
     left = state.model_dump(mode="json", exclude={"resolved", "notebook", "events", "result"})
     parts["state"] = lines_of(left)
+    agents = dict(map(told_of_agent, run.host.agents, run.host.agent_drivers))
+    parts |= dict(sorted(agents.items()))
     if not way.ordered:
-        parts |= {name: "\n".join(sorted(parts[name].splitlines())) for name in ("events", "state")}
+        parts |= {name: "\n".join(sorted(parts[name].splitlines())) for name in ("events", "state", *agents)}
     await world.close()
     return settled("\n".join(f"=== {name}\n{text}" for name, text in parts.items()) + "\n")
+
+
+async def begun(world: World, way: Way, wishes: dict[str, Any]) -> ResearchState:
+    """A run that has done nothing yet."""
+    state = await begin(world, strategy=way.strategy, **wishes)
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update={"canary": CANARY})
+    return state
+
+
+async def to_its_end(run: Run, way: Way) -> str:
+    """How it ended."""
+    watched = ResearchRun(run.state, run.inbox, run.host)
+    run.task = asyncio.ensure_future(Driver(watched, strategy_of(way.strategy)).conduct())
+    try:
+        return str(await run.task)
+    except (asyncio.CancelledError, ActivityError) as error:
+        return repr(error)
+    finally:
+        if run.person is not None:
+            run.person.cancel()
+            await asyncio.wait([run.person])
+
+
+def events_of(state: ResearchState) -> str:
+    """A line for each."""
+    return "\n".join(f"{one.type}: {one.text} {json.dumps(one.data)}" for one in state.events)
+
+
+def told_of_agent(asked: AgentRequest, driver: AgentDriver) -> tuple[str, str]:
+    """What an agent was told, what it did, and where it stood at its end."""
+    state = driver.state
+    told = asked.model_dump(mode="json", exclude={"packed_ledger", "packed_before", "task"})
+    known = {"ledger": asked.ledger(), "before": asked.before()}
+    told |= {name: value.model_dump(mode="json", exclude_defaults=True) for name, value in known.items()}
+    told |= state.model_dump(mode="json", include={"decisions", "plan", "query_ledger", "position"})
+    return f"{asked.task.id}: {asked.task.text}", f"{lines_of(told)}\n{events_of(state)}"
 
 
 def lines_of(document: dict[str, Any]) -> str:
@@ -487,29 +549,38 @@ def lines_of(document: dict[str, Any]) -> str:
 
 def settled(text: str) -> str:
     """Without moments, ports, and hashes, for some are of what has a moment in it."""
+    text = WORDS.sub(lambda run: f"{WORD.strip()}×{len(run[0]) // len(WORD)} ", text)
     return HASH.sub("HASH", PORT.sub("PORT", MOMENT.sub("MOMENT", text)))
 
 
-async def recording_of(name: str, folder: Path) -> str:
+async def recording_of(way: Way, folder: Path) -> str:
     """What is recorded of a way."""
-    way = WAYS[name]
     if way.scenario is None:
         return await conduct(way, folder, None)
-    async with MessagesApi(way.scenario, plan=way.plan, by_role=way.by_role) as api:
-        return await conduct(way, folder, api)
+    with (
+        patch.dict(TOOL_WORK, way.works),
+        patch.multiple(reflective_work, **way.answers or {"answer": reflective_work.answer}),
+    ):
+        async with MessagesApi(way.scenario, plan=way.plan, by_role=way.by_role) as api:
+            return await conduct(way, folder, api)
+
+
+def record(ways: Mapping[str, Way], folder: Path) -> None:
+    """Anew: those that are named on the command line, else all of them."""
+    folder.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or ways:
+        with tempfile.TemporaryDirectory() as place:
+            produced = asyncio.run(recording_of(ways[name], Path(place)))
+        (folder / f"{name}.txt").write_text(produced, encoding="utf-8")
+        print(name, len(produced), produced.splitlines()[1])  # noqa: T201
 
 
 @pytest.mark.parametrize("name", WAYS)
 async def test_what_leaves_an_uncommon_run_is_what_was_recorded(name: str, tmp_path: Path) -> None:
     """State, calls, events, status and report are, word for word, what they were when somebody read them."""
-    made = await recording_of(name, tmp_path)
+    made = await recording_of(WAYS[name], tmp_path)
     assert made.splitlines() == (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for way_name in sys.argv[1:] or WAYS:
-        with tempfile.TemporaryDirectory() as place:
-            produced = asyncio.run(recording_of(way_name, Path(place)))
-        (FOLDER / f"{way_name}.txt").write_text(produced, encoding="utf-8")
-        print(way_name, len(produced), produced.splitlines()[1])  # noqa: T201
+    record(WAYS, FOLDER)
