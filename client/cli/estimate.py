@@ -69,6 +69,12 @@ class Estimate(Contract):
     """The run stops at this cost, as far as prices are known."""
     cap_tokens: int | None = None
 
+    @property
+    def stops_at_cap(self) -> bool:
+        """Whether the cap can hold: not where nothing that costs something has a known price."""
+        dearest = self.search_cost_usd and self.search_cost_usd.high
+        return not self.unpriced_models or bool(dearest) or any(role.cost_usd is not None for role in self.by_role)
+
     def line(self) -> str:
         """One line for a person."""
         parts = []
@@ -95,13 +101,12 @@ class Estimate(Contract):
         stops = f"the run stops at {self.cap_usd:.2f} USD{known}"
         if not self.unpriced_models:
             return stops
-        names, dearest = ", ".join(self.unpriced_models), self.search_cost_usd and self.search_cost_usd.high
+        names = ", ".join(self.unpriced_models)
         instead = (
             "set [models.prices.NAME] or limits.max_tokens" if self.cap_tokens is None else "limits.max_tokens does"
         )
         uncapped = f"no cap in dollars holds for {names}: {instead}"
-        stops_at_all = dearest or any(role.cost_usd is not None for role in self.by_role)
-        return f"{stops}; {uncapped}" if stops_at_all else uncapped
+        return f"{stops}; {uncapped}" if self.stops_at_cap else uncapped
 
 
 def estimate(

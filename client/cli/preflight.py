@@ -78,8 +78,8 @@ async def announce(
     output.tell(f"engine: {engine_words(resolved)}")
     if searching := searching_words(resolved):
         output.tell(searching)
-    output.tell(f"limits: {limits_words(resolved.limits)}")
     expected = _estimate(context, resolved)
+    output.tell(f"limits: {limits_words(resolved.limits, costs=_has_price(expected))}")
     if expected is not None:
         output.tell(expected.line())
     for advice in resolved.advice:
@@ -90,8 +90,8 @@ async def announce(
     return resolved
 
 
-def limits_words(limits: EffectiveLimits) -> str:
-    """What bounds a run, for a person."""
+def limits_words(limits: EffectiveLimits, *, costs: bool = True) -> str:
+    """What bounds a run, for a person; `costs` says whether it asks anything whose price is known."""
     if limits.agent_seconds:
         cycles = plural(max(1, limits.max_iterations - 1), "cycle")
         agents = plural(min(AT_ONCE, limits.max_parallel), "agent")
@@ -109,7 +109,7 @@ def limits_words(limits: EffectiveLimits) -> str:
         parts.append(plural(limits.max_model_calls, "model call"))
     if limits.max_tokens is not None:
         parts.append(plural(limits.max_tokens, "token"))
-    if limits.max_cost_usd is not None:
+    if limits.max_cost_usd is not None and costs:
         parts.append(f"{limits.max_cost_usd:.2f} USD")
     return ", ".join(parts)
 
@@ -139,7 +139,7 @@ async def dry_run(context: CommandContext, asked: AskedRun, options: RunOptions)
         "web": searching_words(resolved) or "not searched",
         "engine": engine_words(resolved),
         "text": resolved.egress,
-        "limits": limits_words(resolved.limits),
+        "limits": limits_words(resolved.limits, costs=_has_price(expected)),
         "estimate": "no model, no cost" if expected is None else expected.line(),
     }
     for label, value in rows.items():
@@ -184,6 +184,10 @@ def _resolve(context: CommandContext, request: ResearchRequest, options: RunOpti
     if request.engine is not EngineChoice.EXTRACTIVE and not context.settings.uses_cluster:
         check_model_named(options, context.settings)
     return resolve_here(request, context.settings)
+
+
+def _has_price(expected: Estimate | None) -> bool:
+    return expected is not None and expected.stops_at_cap
 
 
 def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate | None:

@@ -114,7 +114,9 @@ def test_a_resolved_run_is_estimated_with_the_room_for_its_models_thoughts() -> 
 def test_where_no_price_is_known_no_cap_in_dollars_is_promised() -> None:
     """The line says so, and what to set; a limit on tokens that is set already is named instead."""
     unknown = dict.fromkeys(MODELS, "unheard-of")
-    line = estimate(SUPERVISOR, LIMITS, unknown, PRICES, thinks=False).line()
+    expected = estimate(SUPERVISOR, LIMITS, unknown, PRICES, thinks=False)
+    line = expected.line()
+    assert not expected.stops_at_cap
     remedy = "no cap in dollars holds for unheard-of: set [models.prices.NAME] or limits.max_tokens"
     assert line.endswith(f"; {remedy}")
     assert "the run stops at" not in line

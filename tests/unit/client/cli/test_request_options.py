@@ -177,3 +177,4 @@ def test_the_limits_are_told_in_words() -> None:
         SETTINGS,
     ).limits
     assert limits_words(limits) == "1 iteration of 5 sub-queries, 60 sources, 15:00 minutes, 5,000 tokens, 2.00 USD"
+    assert limits_words(limits, costs=False).endswith("15:00 minutes, 5,000 tokens")
