@@ -17,7 +17,6 @@ SENTENCE_CHARACTERS: Final = 600
 REASON_CHARACTERS: Final = 240
 MOST_CITED: Final = 3
 NEW_TEXT: Final = (CorrectionAction.REWRITE, CorrectionAction.SOFTEN)
-OTHER_PASSAGES: Final = (CorrectionAction.REPLACE, CorrectionAction.ADD)
 
 
 def corrector_values(request: CorrectInput, rendering: PromptRendering) -> dict[str, str]:

@@ -10,7 +10,6 @@ from activities.reporting.citations import NumberedText, number_citations, witho
 from activities.reporting.html_body import render_body
 from activities.reporting.judged_claims import CitedWords, judge_claims
 from activities.reporting.links import Registry, addresses, strip_addresses
-from activities.reporting.local_numbers import LocalReport, collapse_citations
 from activities.reporting.markdown_layout import clean_characters, code_span, escape_markdown
 from activities.reporting.report_sections import find_losses, join_report
 from activities.reporting.report_words import ReportWords
@@ -196,7 +195,6 @@ ENTRY_POINTS: dict[str, Callable[[str], object]] = {
     "judge_claims": _claims,
     "check": lambda text: check(text, [text]),
     "select_passages": lambda text: select_passages(["How does it work in 1990?", text[:500]], [text]),
-    "collapse_citations": lambda text: collapse_citations([LocalReport(text, {1: "a"})]),
     "report sections": lambda text: (find_losses(text, text), join_report(text, [text], ["a"])),
     "render_body": _html,
     "printable": printable,
@@ -230,7 +228,7 @@ OPENINGS = ("# a", "<", "[", "[a]:", "a:", ",", "|")
 
 SLOW = {
     "report shape": 1, "unified_markers": 1, "corpus passages": 4, "judge_claims": 4, "render_body": 4, "check": 4,
-    "select_passages": 4, "collapse_citations": 4, "report sections": 4,
+    "select_passages": 4, "report sections": 4,
 }  # fmt: skip
 """Entry points behind a parser of Markdown in Python, a tenth of a millisecond a character; and how many times shorter
 their texts are, so that the test ends soon."""

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.reporting.local_numbers import LocalReport, collapse_citations
 from contracts.agents import AgentRecord, AgentTask
 from contracts.evidence import Finding, Gap
 from contracts.orchestrator_roles import OutlinedStep
@@ -157,16 +156,17 @@ def test_the_documents_example_of_collapsing_holds() -> None:
 @given(
     st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
 )
-def test_numbers_collapse_as_those_of_texts_do(given_sources: list[list[list[str]]]) -> None:
-    """The same as renumbering the texts; what was told keeps its number, and no document has two (S3-024 to S3-026)."""
+def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list[list[str]]]) -> None:
+    """What was told keeps its number, and no document has two (S3-024 to S3-026)."""
     reports = [
         report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)])
         for of_agent in given_sources
     ]
     collapsed, documents = collapse(reports)
-    by_text = collapse_citations([LocalReport(report.text(), report.documents) for report in reports])
-    assert documents == by_text.documents
-    assert [report.text() for report in collapsed] == by_text.texts
+    for before, after in zip(reports, collapsed, strict=True):
+        told = [[before.documents[number] for number in line.numbers] for line in before.lines]
+        assert [[documents[number] for number in line.numbers] for line in after.lines] == told
+        assert [line.statement for line in after.lines] == [line.statement for line in before.lines]
     assert len(set(documents.values())) == len(documents)
     later, more = collapse(reports[:1], documents)
     assert more == documents
