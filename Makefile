@@ -166,6 +166,9 @@ recordings: setup
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_forms
 	@$(BIN)/python -m tests.unit.workflows.test_recorded_messages
+	@$(BIN)/python -m tests.unit.workflows.test_recorded_strategies
+	@$(BIN)/python -m tests.unit.workflows.test_recorded_states
+	@$(BIN)/python -m tests.unit.workflows.test_recorded_values
 	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_audit
 	@$(BIN)/python -m tests.unit.activities.test_recorded_answers
 	@$(BIN)/python -m tests.unit.activities.test_recorded_attempts

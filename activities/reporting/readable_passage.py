@@ -49,6 +49,6 @@ def _row(line: str) -> str:
     cells = [cell.strip() for cell in line.replace("\\|", "\ue106").split("|")]
     kept = [cell for cell in cells if cell.strip(BORDERS)]
     loose = [cell for cell in cells if cell and not cell.strip(BORDERS)]
-    first = cells[0] if cells[0] and not cells[0].strip(BORDERS) else ""
+    first = "" if cells[0].strip(BORDERS) else cells[0]
     rest = "".join(loose[1 if first else 0 :])
     return (first + CELL_BORDER.join(kept) + rest).replace("\ue106", "|")

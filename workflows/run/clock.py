@@ -38,10 +38,6 @@ class Clock:
         reserve = 0.0 if self._inbox.closing or self._state.resolved is None else self._limits.reserve_seconds
         return self.remaining_seconds() - reserve
 
-    def nested_seconds(self, own: float) -> float:
-        """Seconds that a part of the run may take which wants `own`: never more than its parent has left for work."""
-        return max(0.0, min(own, self.remaining_work_seconds()))
-
     def set_alarm(self) -> None:
         """Have the work end when it must give way to writing: the one durable timer of a run that works."""
         self.cancel_alarm()

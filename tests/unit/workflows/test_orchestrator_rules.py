@@ -177,16 +177,17 @@ def test_a_document_has_one_number_and_given_ones_stay() -> None:
 @given(
     st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
 )
-def test_each_statement_keeps_its_documents(given_sources: list[list[list[str]]]) -> None:
-    """Under one numbering a statement names what it named; no document has two numbers (S3-024 to S3-026)."""
+def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list[list[str]]]) -> None:
+    """What was told keeps its number, and no document has two (S3-024 to S3-026)."""
     reports = [
         report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)])
         for of_agent in given_sources
     ]
     collapsed, documents = collapse(reports)
-    for report, sources_of in zip(collapsed, given_sources, strict=True):
-        named = [[documents[number] for number in line.numbers] for line in report.lines]
-        assert named == [list(dict.fromkeys(sources)) for sources in sources_of]
+    for before, after in zip(reports, collapsed, strict=True):
+        told = [[before.documents[number] for number in line.numbers] for line in before.lines]
+        assert [[documents[number] for number in line.numbers] for line in after.lines] == told
+        assert [line.statement for line in after.lines] == [line.statement for line in before.lines]
     assert len(set(documents.values())) == len(documents)
     later, more = collapse(reports[:1], documents)
     assert more == documents

@@ -232,8 +232,6 @@ ORCHESTRATED: dict[str, Way] = {
             )
         },
     ),
-    "stopped_agent_again": Way(scenario="good", wishes=CYCLES, disturb=interrupted("read_source", 2), again={}),
-    "cancelled_agent": Way(scenario="good", wishes=CYCLES, disturb=cancelled("analyze_sources", 2), again={}),
     "capped": Way(scenario="good", wishes={"limits": {"max_iterations": 4, "max_cost_usd": 0.9}}, again={"limits": CYCLES["limits"]}),
     "few_cycles": Way(
         scenario="good",
@@ -334,6 +332,9 @@ WAYS: dict[str, Way] = WORDY | {
 }
 for _name, _way in WAYS.items():
     _way.strategy = _name.partition("_")[0]
+    if _way.again is not None:
+        # Reflections beside a phase that is done again would come when they like.
+        _way.wishes = _way.wishes | {"gates": {"think": "rules"}}
     # An agent begins beside the taking over of the one before it.
     _way.ordered &= _way.strategy != "orchestrator"
 
