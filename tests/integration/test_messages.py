@@ -79,7 +79,7 @@ async def test_a_cancelled_run_with_a_draft_is_finished_at_once(client: Client, 
         again = await start(client, REQUEST | {"continue_from": handle.id}, id=handle.id)
         stop = asyncio.create_task(again.execute_update(names.STOP_AND_REPORT, result_type=str))
         await asyncio.sleep(0.5)
-        async with running_workers(client, world):
+        async with running_workers(client, model_world(tmp_path, api.base_url)):
             await stop
             result = await again.result()
     assert state.result is None
