@@ -257,7 +257,7 @@ def _count(look: _Look) -> AnswerEvidence:
             if _CLAUSE_END.match(look.piece.text, look.piece.starts[place] + len(tokens[place]))
         ]
     ):
-        return AnswerEvidence(0.6, tuple(alone))
+        return AnswerEvidence(0.75 if look.piece.label else 0.6, tuple(alone))
     return (
         AnswerEvidence(0.6, tuple(figures))
         if not nouns and (look.known.tells["maximum"].found(tokens) or look.piece.label)
@@ -406,7 +406,7 @@ def _definition(look: _Look) -> AnswerEvidence:
         strength = 0.75 + (0.25 if article else 0.1) - 0.12 * min(extra, 6) - (0.25 if first else 0.0)
         return AnswerEvidence(max(0.2, 0.9 if look.piece.lead else 0.0, min(1.0, strength)), (copulas[0],))
     if dash:
-        head = fold(dash[0])
+        head = fold(dash[0].removeprefix("NAME "))
         extra = sum(stem(token, look.asked.language) not in wanted for token in head)
         return AnswerEvidence(max(0.2, 0.95 - 0.45 * extra))
     if look.piece.lead and ends[0] <= 4:
@@ -514,7 +514,9 @@ _CLAUSE_END: Final = re.compile(r"\s*(?:$|[.;)](?:\s|$))")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")
 _SETTING_WORD: Final = re.compile(r"\b(?:on|off|true|false|none|empty|zero|enabled|disabled|yes|no)\b", re.IGNORECASE)
-_COMMAND: Final = re.compile(r"\b[A-Z]{3,}+\b|\w_\w|--\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w")
+_COMMAND: Final = re.compile(
+    r"\b[A-Z]{3,}+\b|\w_\w|--\w|\s-\w\b|\w=\w|`|\w\(\)|(?<![\w-])[\w-]++\.\w{2,4}\b|/\w|[“\"„«]\w"
+)
 _OPTION: Final = re.compile(r"-{1,2}\w")
 _GLOSS: Final = re.compile(r"^\w[^\n.;:]{0,60}\s[—–-]\s")
 _ENUMERATION: Final = re.compile(

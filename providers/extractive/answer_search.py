@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from providers.extractive.answer_evidence import DONE, AnswerEvidence, Piece, evidence
-from providers.extractive.asked_form import MEASURES, AnswerForm, AskedForm, questions_of, read_asked
+from providers.extractive.asked_form import MEASURES, OF_A_NAME, AnswerForm, AskedForm, questions_of, read_asked
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST
 from providers.extractive.question_terms import PARTS, Frequencies, key_words, text_pairs, word_keys
 from providers.extractive.sentence_context import SentenceContext, commands_follow, list_follows
@@ -36,12 +36,14 @@ LEAST_EVIDENCE: Final = 0.55
 LEAST_STRENGTH: Final = 0.72
 LEAST_STRENGTHS: Final = {
     AnswerForm.STEPS: 0.84,
-    AnswerForm.YES_NO: 0.8,
+    AnswerForm.YES_NO: 0.77,
     AnswerForm.REASON: 0.78,
     AnswerForm.DIFFERENCE: 0.78,
 }
 """More where nearly every sentence has the form."""
 LEAST_WEAK_STRENGTHS: Final = {
+    AnswerForm.STEPS: 0.78,
+    AnswerForm.YES_NO: 0.8,
     AnswerForm.CHOICE: 0.76,
     AnswerForm.PERSON: 0.76,
     AnswerForm.ITEMS: 0.9,
@@ -284,7 +286,7 @@ class AnswerSearch:
             return None
         strength = 0.55 * covered + 0.3 * held.strength + self._extras(reading, index, around, piece, text)
         if held.strength < CERTAIN:
-            least = max(least, LEAST_WEAK_STRENGTHS.get(self.asked.form, least))
+            least = LEAST_WEAK_STRENGTHS.get(self.asked.form, least)
         if strength < least:
             return None
         return FoundAnswer(reading, index, strength, covered, held, around.first)
@@ -364,11 +366,13 @@ class AnswerSearch:
         return not one.compound and bool(holding) and all("-" in token and token != bare for token in holding)
 
     def _lacks(self, held_by: Sequence[float], total: float, around: SentenceContext) -> bool:
-        """Whether a name, or a word of weight, is not there."""
+        """Whether a name, or a word of weight, is not there; of who made what, the title does not say what."""
         if not all(self._side_by_side(pair, around.pairs) for pair in self.pairs):
             return True
+        bare = self.asked.form in OF_A_NAME and all(one.named or one.group for one in self.wanted)
         return any(
-            (one.named and not one.wide and credit < NAMED_CREDIT) or (one.weight >= HEAVY * total and credit < 0.5)
+            (one.named and (credit < HEADING_CREDIT if bare else not one.wide and credit < NAMED_CREDIT))
+            or (one.weight >= HEAVY * total and credit < 0.5)
             for one, credit in zip(self.wanted, held_by, strict=True)
         )
 

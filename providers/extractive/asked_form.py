@@ -70,6 +70,13 @@ LONGEST_ELISION: Final = 2
 PLURAL_VERBS: Final = frozenset(("do", "does", "are", "have", "can"))
 PARTICLES: Final = frozenset(("up", "off", "out", "down"))
 """What makes another verb of a verb: who backs up makes a backup."""
+SEPARABLE: Final = {
+    "de": frozenset("ab an auf aus bei ein fest frei her hin los mit nach statt um vor weg zu zurück zusammen".split()),
+    "nl": frozenset("aan af bij door in mee na om op open over samen terug toe uit vast voor weg".split()),
+}
+"""What parts from its verb and stands at the end of a question: `Wie schalte ich … ab?`, `Hoe voeg ik … in?`."""
+BEFORE_A_NOUN: Final = (AnswerForm.COUNT, AnswerForm.CHOICE, AnswerForm.ITEMS)
+"""Forms whose opening no verb follows: `Welches Dateisystem schlägt …`."""
 INVERTED: Final = ("-t-il", "-t-elle", "-t-on", "-ils", "-elles", "-il", "-elle", "-on", "-ce", "-je", "-vous")
 """What stands behind a verb in a question of French."""
 SIGNS: Final = re.compile(r"(?<!\S)([$&|<>@#*!^~%=+]{2,8}+)(?=[\s?.,;]|$)")
@@ -232,10 +239,14 @@ def _content(
     spare: dict[str, str] = {}
     groups = (known.idioms, *(known.asks_inside[bound] for bound in BOUNDS))
     idle = {at + beside for group in groups for at in range(len(tokens)) for beside in range(group.at(tokens, at))}
+    parted = tokens[-1] if tokens and tokens[-1] in SEPARABLE.get(known.code, ()) else ""
+    if parted:
+        idle.add(len(tokens) - 1)
     for place, (whole, token) in enumerate(zip(written, tokens, strict=True)):
         if place in idle:
             continue
-        word, bare = whole, token.removesuffix("'s")
+        front = parted if place == opening.stop and whole.islower() and form not in BEFORE_A_NOUN else ""
+        word, bare = front + whole, front + token.removesuffix("'s")
         head, joint, rest = bare.partition("'")
         if joint and len(head) <= LONGEST_ELISION and len(rest) > 1:
             bare, word = rest, word[len(head) + 1 :]

@@ -331,3 +331,37 @@ def test_answer_is_found_where_manuals_put_it(question: str, answer: str) -> Non
 def test_what_only_looks_like_the_form_is_no_answer(question: str) -> None:
     """What is done besides, a name of a program, and another sign answer nothing."""
     assert answered(LOOM, question) is None
+
+
+MILL = """# The Tarn mill
+
+## Sails
+
+Joan Mercer built a crane beside the pond.
+
+hoist_pause (integer)
+The pause between two loads. By default, hoist speed is 9 and no pause is made.
+
+hoist_rest (integer)
+For how long the hoist rests between two loads. The default is 20 minutes.
+
+beam_counter
+A plain gauge of the loads that were lifted in an hour.
+"""
+
+
+def test_words_of_the_form_are_not_asked_for_twice() -> None:
+    """A word of showing or holding is no word of the subject."""
+    assert "beam_counter" in (answered(MILL, "Which gauge shows the loads in an hour?") or "").replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        (MILL.replace("hoist_rest", "hoist_stop"), "What is the default of speed_hoist?"),
+        (MILL, "Who built the Tarn?"),
+    ],
+)
+def test_name_is_there_as_a_whole(text: str, question: str) -> None:
+    """The parts of a setting's name are not its name, and a title alone does not say who made what."""
+    assert answered(text, question) is None

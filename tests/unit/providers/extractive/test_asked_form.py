@@ -74,6 +74,19 @@ def test_verb_says_which_thing_of_a_name_is_asked_for() -> None:
     assert read_asked("How do I back up a vault?", "en").content == ("back-up", "vault")
 
 
+@pytest.mark.parametrize(
+    ("question", "language", "content"),
+    [
+        ("Wie schalte ich den Webstuhl ab?", "de", ("abschalte", "Webstuhl")),
+        ("Hoe voeg ik een voetnoot in?", "nl", ("invoeg", "voetnoot")),
+        ("Welches Tor schlägt der Rat vor?", "de", ("Tor", "schlägt", "Rat")),
+    ],
+)
+def test_parted_verb_is_one_word(question: str, language: str, content: tuple[str, ...]) -> None:
+    """What parts from its verb in a question is joined to it again; a noun behind the opening is no verb."""
+    assert read_asked(question, language).content == content
+
+
 def test_sides_of_a_difference_are_the_words_that_differ() -> None:
     """What both sides have in common tells them apart in no sentence."""
     assert read_asked("What is the difference between an open and a closed vault?", "en").sides == ("open", "closed")
