@@ -85,7 +85,7 @@ _LEANING = r"""
   |where|within|without|on\s+top\s+of|apart\s+from|instead\s+of)\s+(?:this|that|these|those|it|them)\b
   (?!\s+(?:page|section|chapter|document|article|appendix)\b)
   | \w{2,14}ing\s+(?:this|that|these|those|it|them|so)\b
-  | (?:do\s+not|don['’]t|never|always)?\s*(?:use|see|set|call|run|read|try|rely\s+on|confuse|change|avoid|delete)
+  | (?:(?:do\s+not|don['’]t|never|always)\s+)?(?:use|see|set|call|run|read|try|rely\s+on|confuse|change|avoid|delete)
   \s+(?:it|them|this|these|those)\b
   | as\s+a\s+(?:result|consequence) | for\s+(?:this|that|these|those|example|instance|more\s+information)
   | in\s+(?:this|that|these|those|such|contrast|both|either|other|each|all\s+(?:of\s+)?(?:these|those)

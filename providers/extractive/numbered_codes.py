@@ -10,7 +10,7 @@ from providers.extractive.passages import FoundPassage
 from providers.extractive.sources_read import Reading
 
 CODE: Final = re.compile(r"\b[A-Z]{1,4}\d{0,3}-\d{1,4}\b")
-OPENING: Final = re.compile(r"[\s*_`|-]*+[A-Z]{1,4}\d{0,3}-\d{1,4}\b")
+OPENING: Final = re.compile(r"[ \t*_`|-]*+[A-Z]{1,4}\d{0,3}-\d{1,4}\b")
 LINE_OPENING: Final = re.compile(rf"^{OPENING.pattern}", re.MULTILINE)
 LEAST_CODES: Final = 12
 """Lines with different codes that make a page a catalogue."""
