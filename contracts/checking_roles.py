@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from contracts.base import Contract
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
 from contracts.claims import Verdict
+from contracts.display_text import plural
 from contracts.documents import DocumentRef
 from contracts.roles import RoleInput, RoleOutput, RoleSpec, words_of
 from contracts.vocabulary import Tier
@@ -27,7 +28,7 @@ class CheckInput(RoleInput):
 
     def subject(self) -> str:
         """How many claims."""
-        return f"{len(self.numbers) or len(self.claims)} statements"
+        return plural(len(self.numbers) or len(self.claims), "statement")
 
 
 JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
@@ -104,7 +105,7 @@ class CorrectInput(RoleInput):
 
     def subject(self) -> str:
         """How many claims."""
-        return f"{len(self.numbers) or len(self.claims)} statements"
+        return plural(len(self.numbers) or len(self.claims), "statement")
 
 
 class ProposalDraft(Contract):

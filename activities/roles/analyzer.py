@@ -10,7 +10,7 @@ from activities.roles.labels import label_all, label_key
 from activities.roles.lenient_values import clamp, find_member, line_of, one_line
 from activities.roles.prompt_blocks import shown_sources
 from contracts import identity
-from contracts.display_text import shorten
+from contracts.display_text import plural, shorten
 from contracts.evidence import Evidence, Finding, QualityUpdate
 from contracts.independence import bounded_confidence, supported_confidence, voice_of
 from contracts.roles import (
@@ -60,7 +60,7 @@ def finish_analysis(work: Work) -> AnalysisOutput:
         else:
             work.warnings.append(f"findings beyond the limit of {work.request.max_findings} were dropped")
     if dropped:
-        work.warnings.append(f"{dropped} findings without a grounded quote were dropped")
+        work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote of theirs stands in the sources")
     used = {key for finding in findings.values() for key in finding.evidence_ids}
     return AnalysisOutput(
         findings=_linked(findings, work.draft.findings, numbered, work.request.language),

@@ -21,6 +21,7 @@ from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import ExitCode, reason_of
 from client.cli.corpus import registered_folders
 from client.handle import ResearchClient
+from contracts.display_text import plural
 from contracts.names import DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.resolved import ProviderChoice
 from contracts.strategies import list_selectable
@@ -218,7 +219,7 @@ async def _corpora(context: CommandContext) -> AsyncIterator[Check]:
         skipped = f", {snapshot.skipped} skipped" if snapshot.skipped else ""
         grade = Grade.OK if snapshot.files else Grade.WARN
         remedy = f"research corpus status {name}" if snapshot.skipped or not snapshot.files else ""
-        yield Check("corpus", grade, f"{name}: {snapshot.files} documents{skipped} in {folder}", remedy)
+        yield Check("corpus", grade, f"{name}: {plural(snapshot.files, 'document')}{skipped} in {folder}", remedy)
 
 
 async def _pollers(client: ResearchClient) -> Check:

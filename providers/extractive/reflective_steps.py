@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contracts.display_text import plural
 from contracts.reflective_roles import (
     ClassificationDraft,
     ClassifyInput,
@@ -90,5 +91,5 @@ def reflect_on_step(request: ReflectOnStepInput) -> StepReflectionDraft:
             suggested_changes=[],
         )
     return StepReflectionDraft(
-        decision=ReflectionDecision.CONTINUE.value, reasoning=f"{len(request.pending)} steps are planned."
+        decision=ReflectionDecision.CONTINUE.value, reasoning=f"Still planned: {plural(len(request.pending), 'step')}."
     )

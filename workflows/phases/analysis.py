@@ -141,7 +141,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> N
                 statement=fresh[0].statement[:200],
             )
         if doubtful:
-            run.note("status", f"{len(doubtful)} passages have the id of another one and were dropped", level="warning")
+            run.note("status", f"dropped for having the id of another passage: {len(doubtful)}", level="warning")
         if output.dropped_quotes:
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:

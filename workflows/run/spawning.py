@@ -115,7 +115,7 @@ class Agents:
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
         run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
         told = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
-        run.note("agents.branching", f"{len(todo)} agents, {queued} of them queued", **told)
+        run.note("agents.branching", f"{plural(len(todo), 'agent')}, {queued} of them queued", **told)
         for branch, agent in enumerate(todo):
             self._change(agent, status=AgentStatus.QUEUED)
             if branch >= at_once:
@@ -240,7 +240,7 @@ class Agents:
         run = self._run
         dropped = merge_agent(run.state, self._of(agent).task, result)
         if dropped:
-            run.note("status", f"{len(dropped)} passages have the id of another one and were dropped", level="warning")
+            run.note("status", f"dropped for having the id of another passage: {len(dropped)}", level="warning")
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         kept = result.model_copy(update={"packed": ""})
         self._change(agent, status=status, result=kept, ended_at=run.now_text())

@@ -74,7 +74,7 @@ def test_invented_quotes_are_dropped_and_counted() -> None:
     assert len(output.findings) == 1
     assert len(output.evidence) == 1
     assert output.dropped_quotes == 2
-    assert "2 findings without a grounded quote were dropped" in output.account.warnings
+    assert "2 findings dropped: no quote of theirs stands in the sources" in output.account.warnings
 
 
 @pytest.mark.parametrize("source_id", ["src-9999999999", OTHER_ID, "src-0000000003", ""])

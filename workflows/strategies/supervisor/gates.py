@@ -4,6 +4,7 @@ They decide about a retry. Of the outcome only the check of the report is a part
 """
 
 from contracts.decisions import GateIssue, GateResult
+from contracts.display_text import plural
 from contracts.evidence import Finding
 from contracts.independence import supported_confidence, voice_of
 from contracts.state import ResearchState
@@ -58,7 +59,9 @@ def check_sources(state: ResearchState) -> GateResult:
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     issues = []
     if len(sources) < MIN_SOURCES:
-        issues.append(GateIssue(code="too_few_sources", message=f"{len(sources)} sources, at least {MIN_SOURCES}"))
+        issues.append(
+            GateIssue(code="too_few_sources", message=f"{plural(len(sources), 'source')}, at least {MIN_SOURCES}")
+        )
     if sources and not any(source.quality is Quality.HIGH for source in sources):
         issues.append(GateIssue(code="no_high_quality_source", message="no source is of high quality"))
     if queries and completed / len(queries) < MIN_COMPLETION:
@@ -76,7 +79,7 @@ def check_findings(state: ResearchState) -> GateResult:
     coverage = len(cited) / max(1, len(analyzed))
     issues = []
     if len(state.findings) < MIN_FINDINGS:
-        message = f"{len(state.findings)} findings, at least {MIN_FINDINGS}"
+        message = f"{plural(len(state.findings), 'finding')}, at least {MIN_FINDINGS}"
         issues.append(GateIssue(code="too_few_findings", message=message))
     # A finding that its own sources do not bear out highly gets no better by being analyzed again.
     if state.findings and not high and any(_is_borne_out(state, finding) for finding in state.findings):
@@ -113,7 +116,7 @@ def check_gaps(state: ResearchState) -> GateResult:
     last = state.resolved.limits.max_iterations if state.resolved else 1
     issues = []
     if open_gaps and state.iteration >= last:
-        issues.append(GateIssue(code="open_gaps", message=f"{open_gaps} gaps stay open after the last iteration"))
+        issues.append(GateIssue(code="open_gaps", message=f"open after the last iteration: {plural(open_gaps, 'gap')}"))
     score = 10.0 - min(10.0, 2.0 * open_gaps)
     metrics = {"unaddressed_gaps": float(open_gaps)}
     result = _result(Phase.REFINEMENT, state, issues, score, metrics)

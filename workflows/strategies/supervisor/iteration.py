@@ -1,6 +1,7 @@
 """When to go round again, and when to stop: pure functions of the state."""
 
 from contracts.decisions import GateIssue, GateResult, Pause
+from contracts.display_text import plural
 from contracts.evidence import Gap
 from contracts.roles import ReflectOutput
 from contracts.state import ResearchState
@@ -104,7 +105,7 @@ def _after_synthesis(state: ResearchState, gate: GateResult, reflection: Reflect
     if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
         kept = ", ".join(gap.id for gap in actionable_gaps(state))
         return _pause(gate, Action.COMPLETE, f"the supervisor completes with open gaps: {kept}")
-    return _pause(gate, Action.ITERATE, f"{len(actionable_gaps(state))} gaps matter and an iteration is left")
+    return _pause(gate, Action.ITERATE, f"gaps that matter: {len(actionable_gaps(state))}; an iteration is left")
 
 
 def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
@@ -113,7 +114,7 @@ def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
         return _pause(gate, Action.COMPLETE, "the refiner advises against another iteration")
     if not follow_ups or not should_iterate(state):
         return _pause(gate, Action.COMPLETE, "the refinement found nothing new to search for")
-    return _pause(gate, Action.ITERATE, f"{len(follow_ups)} follow-up queries")
+    return _pause(gate, Action.ITERATE, plural(len(follow_ups), "follow-up query"))
 
 
 def _why_no_retry(gate: GateResult, retried: bool) -> str:

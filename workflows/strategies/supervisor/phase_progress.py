@@ -42,5 +42,5 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
         Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
         Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
-        Phase.REFINEMENT: f"{len(state.pending_sub_queries())} follow-up queries",
+        Phase.REFINEMENT: plural(len(state.pending_sub_queries()), "follow-up query"),
     }[phase]

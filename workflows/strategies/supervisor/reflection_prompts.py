@@ -1,5 +1,6 @@
 """Think-pause prompts: what the supervisor is told and asked after each phase."""
 
+from contracts.display_text import plural
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, Phase
 
@@ -28,14 +29,16 @@ def _gathering(state: ResearchState) -> str:
     sources = state.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
     return (
-        f"Searching is done: {len(sources)} sources read, {len(state.high_quality_sources())} of high quality, "
-        f"from {len(publishers)} publishers. Are they diverse enough, and how is their quality spread?"
+        f"Searching is done: {plural(len(sources), 'source')} read, "
+        f"{len(state.high_quality_sources())} of high quality, "
+        f"from {plural(len(publishers), 'publisher')}. Are they diverse enough, and how is their quality spread?"
     )
 
 
 def _analysis(state: ResearchState) -> str:
     return (
-        f"The sources are analyzed: {len(state.findings)} findings, {len(state.unaddressed_gaps())} gaps. "
+        f"The sources are analyzed: {plural(len(state.findings), 'finding')}, "
+        f"{plural(len(state.unaddressed_gaps()), 'gap')}. "
         "Is each finding well supported, and is any gap critical?"
     )
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from contracts.decisions import Pause
+from contracts.display_text import plural
 from contracts.plan import PlanNode
 from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
@@ -159,7 +160,7 @@ class SupervisorStrategy:
         fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
         follow(state, fresh)
         self._close_hopeless(run, output.gap_analysis, fresh)
-        run.note("plan.drafted", f"{len(fresh)} follow-up queries", count=len(fresh))
+        run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
 
     def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
