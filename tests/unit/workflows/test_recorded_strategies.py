@@ -312,7 +312,7 @@ WORDY: dict[str, Way] = {
     "supervisor_wordy": Way(ordered=False, scenario="wordy", requests=True, wishes=WORDY_WISHES, disturb=talked_at),
     "supervisor_wordy_web": Way(web=True, wordy=True, ordered=False, scenario="wordy", disturb=talked_at),
     "supervisor_wordy_alone": Way(web=True, wordy=True, disturb=talked_at),
-    "reflective_wordy": Way(scenario="wordy", requests=True, wishes=STEPS, disturb=talked_at),
+    "reflective_wordy": Way(ordered=False, scenario="wordy", requests=True, wishes=STEPS, disturb=talked_at),
     "orchestrator_wordy": Way(
         scenario="wordy",
         requests=True,
