@@ -285,7 +285,6 @@ REFLECTIVE: dict[str, Way] = {
     ),
     "wished": Way(scenario="good", wishes=STEPS, disturb=steered("search", 3, "Leave locks out", "What does a base backup copy?")),
     "wished_late": Way(wishes=STEPS, disturb=steered("write_report", 1, "What does a base backup copy?")),
-    "stopped_step": Way(scenario="good", wishes=STEPS, disturb=interrupted("read_source", 3), again={}),
     "cancelled_report": Way(scenario="good", wishes=STEPS, disturb=cancelled("write_report", 1), again={"verify": "light"}),
     "lost_searches": Way(
         scenario="good", wishes=STEPS, disturb=lambda run: run.failing("search", failures.SEARCH_REJECTED, 2, 3, 4), again={}
@@ -301,7 +300,6 @@ REFLECTIVE: dict[str, Way] = {
     ),
 }  # fmt: skip
 SUPERVISED: dict[str, Way] = {
-    "stopped_gathering": Way(scenario="gaps", disturb=interrupted("read_source", 2), again={}),
     "completed": Way(scenario="good", again={"limits": {"max_iterations": 3}}),
     "few_calls": Way(scenario="gaps", wishes={"limits": {"max_model_calls": 5}}, again={"limits": {"max_model_calls": 60}}),
     "unreadable": Way(disturb=lambda run: run.failing("read_source", failures.SOURCE_UNREADABLE, kind="not_found"), again={}),
