@@ -173,6 +173,7 @@ recordings: setup
 	@$(BIN)/python -m tests.unit.activities.test_recorded_answers
 	@$(BIN)/python -m tests.unit.activities.test_recorded_attempts
 	@$(BIN)/python -m tests.unit.activities.test_recorded_decisions
+	@$(BIN)/python -m tests.unit.activities.test_recorded_values
 
 SEED ?= 1
 mutants: setup

@@ -285,7 +285,6 @@ REFLECTIVE: dict[str, Way] = {
     ),
     "wished": Way(scenario="good", wishes=STEPS, disturb=steered("search", 3, "Leave locks out", "What does a base backup copy?")),
     "wished_late": Way(wishes=STEPS, disturb=steered("write_report", 1, "What does a base backup copy?")),
-    "stopped_step": Way(scenario="good", wishes=STEPS, disturb=interrupted("read_source", 3), again={}),
     "cancelled_report": Way(scenario="good", wishes=STEPS, disturb=cancelled("write_report", 1), again={"verify": "light"}),
     "lost_searches": Way(
         scenario="good", wishes=STEPS, disturb=lambda run: run.failing("search", failures.SEARCH_REJECTED, 2, 3, 4), again={}
@@ -301,7 +300,6 @@ REFLECTIVE: dict[str, Way] = {
     ),
 }  # fmt: skip
 SUPERVISED: dict[str, Way] = {
-    "stopped_gathering": Way(scenario="gaps", disturb=interrupted("read_source", 2), again={}),
     "completed": Way(scenario="good", again={"limits": {"max_iterations": 3}}),
     "few_calls": Way(scenario="gaps", wishes={"limits": {"max_model_calls": 5}}, again={"limits": {"max_model_calls": 60}}),
     "unreadable": Way(disturb=lambda run: run.failing("read_source", failures.SOURCE_UNREADABLE, kind="not_found"), again={}),
@@ -312,7 +310,7 @@ WORDY: dict[str, Way] = {
     "supervisor_wordy": Way(ordered=False, scenario="wordy", requests=True, wishes=WORDY_WISHES, disturb=talked_at),
     "supervisor_wordy_web": Way(web=True, wordy=True, ordered=False, scenario="wordy", disturb=talked_at),
     "supervisor_wordy_alone": Way(web=True, wordy=True, disturb=talked_at),
-    "reflective_wordy": Way(scenario="wordy", requests=True, wishes=STEPS, disturb=talked_at),
+    "reflective_wordy": Way(ordered=False, scenario="wordy", requests=True, wishes=STEPS, disturb=talked_at),
     "orchestrator_wordy": Way(
         scenario="wordy",
         requests=True,
