@@ -12,7 +12,7 @@ from contracts.outcome import ResearchResult
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.asking import AroundWaits, Person, approval_is_due
-from workflows.phases.closing import close, is_rendered_next
+from workflows.phases.closing import close
 from workflows.phases.counts import counts_of
 from workflows.phases.pause import reflect
 from workflows.rules.unworked_endings import explain_unworked, outcome_without_work
@@ -55,8 +55,6 @@ class Driver:
         try:
             reason = await self.work()
             run.clock.cancel_alarm()
-            if is_rendered_next(run, reason):
-                run.checkpoints.leave_to_closing()
             # No save of an older state may come after the last one.
             await run.checkpoints.settle()
             run.inbox.closing = True

@@ -62,15 +62,6 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     return outcome
 
 
-def is_rendered_next(run: ResearchRun, reason: StopReason) -> bool:
-    """Whether nothing more is paid for before the report is laid out."""
-    return reason in NATURAL_STOPS and not _is_reviewed(run, reason) and not is_wanted(run)
-
-
-def _is_reviewed(run: ResearchRun, reason: StopReason) -> bool:
-    return reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
-
-
 def _conclude(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReason]:
     """How the run ends with what is there; the report is told by the state."""
     state = run.state
@@ -130,7 +121,7 @@ async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
 
 async def _check_what_was_written(run: ResearchRun, reason: StopReason) -> None:
     """Review and verification, as far as time, limits and people allow; the report is laid out in any case."""
-    reviews = _is_reviewed(run, reason)
+    reviews = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
     if not reviews and not is_wanted(run):
         return
     left = run.remaining_seconds()

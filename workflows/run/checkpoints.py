@@ -53,10 +53,6 @@ class Checkpoints:
             self._take_note_of_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())
 
-    def leave_to_closing(self) -> None:
-        """Do not begin a save that waits: the closing one comes before anything else is paid for."""
-        self._wanted = False
-
     async def settle(self) -> None:
         """Wait for the save under way, and for the one that waits for it. A failure is recorded, not raised."""
         if self._task is not None:
