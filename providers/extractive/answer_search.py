@@ -369,6 +369,8 @@ class AnswerSearch:
         """Whether a name, or a word of weight, is not there; of who made what, the title does not say what."""
         if not all(self._side_by_side(pair, around.pairs) for pair in self.pairs):
             return True
+        if not all(_names_setting(one, around) for one in self.wanted if "_" in one.word):
+            return True
         bare = self.asked.form in OF_A_NAME and all(one.named or one.group for one in self.wanted)
         return any(
             (one.named and (credit < HEADING_CREDIT if bare else not one.wide and credit < NAMED_CREDIT))
@@ -415,6 +417,14 @@ def _first_sentences(document: Structure) -> Iterable[tuple[int, str]]:
         if block.section != section and block.path:
             yield index, NUMBERING.sub("", block.path[-1])
         section = block.section
+
+
+def _names_setting(one: Wanted, around: SentenceContext) -> bool:
+    """Whether the name of a setting is there as a whole, or its parts in a row: `cache size`, not `size of a cache`."""
+    document = around.reading.document
+    said = (document.of(document.sentences[around.index]), around.label_text, *around.path, around.reading.source.title)
+    keys = around.keys | around.label | around.outer | around.entry
+    return one.key in keys or one.word.casefold().replace("_", " ") in "\n".join(said).casefold()
 
 
 def _holds_signs(document: Structure, index: int, signs: Iterable[str]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from providers.extractive.asked_form import FEW, PARTICLES, AnswerForm, AskedForm
+from providers.extractive.asked_form import PARTICLES, AnswerForm, AskedForm
 from providers.extractive.lexicon import RELATED
 from providers.extractive.question_terms import Frequencies, text_pairs, word_keys
 from providers.language_words import language_words
@@ -20,8 +20,6 @@ RELATED_CREDIT: Final = 0.75
 GROUP_CREDIT: Final = 0.9
 """For another word of the same doing: who wrote it is its author."""
 LEAST_WEIGHT: Final = 0.6
-SHOWN: Final = frozenset({AnswerForm.CHOICE, AnswerForm.ITEMS})
-"""Forms where a word of showing or holding says no more than the form itself: `Which tool shows …`."""
 COMPOUNDING: Final = ("de", "nl")
 SHORTEST_PART: Final = 4
 
@@ -72,8 +70,6 @@ def wanted_words(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
     names = {key for name in asked.names for word in name.split() for key in word_keys(word, asked.language)}
     for word in asked.content:
         key, *parts = word_keys(word, asked.language)
-        if "_" in word:  # the name of a setting: its parts in a sentence speak of something else
-            parts = []
         related = frozenset(RELATED.get(key, ())) if words_of.code == "en" else frozenset[str]()
         folded = word.casefold()
         group = frozenset[str]()
@@ -86,13 +82,6 @@ def wanted_words(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
             asked.form is AnswerForm.PLACE
             and folded in words_of.tells["located"].first_words()
             and len(asked.content) > 1
-        ):
-            continue
-        if (
-            asked.form in SHOWN
-            and folded in words_of.tells["shows"].first_words()
-            and word not in asked.counted[:1]
-            and len(asked.content) > FEW
         ):
             continue
         group |= {stem(one, asked.language) for one in words_of.synonyms.get(folded, ())}

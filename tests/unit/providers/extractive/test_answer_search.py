@@ -344,15 +344,7 @@ The pause between two loads. By default, hoist speed is 9 and no pause is made.
 
 hoist_rest (integer)
 For how long the hoist rests between two loads. The default is 20 minutes.
-
-beam_counter
-A plain gauge of the loads that were lifted in an hour.
 """
-
-
-def test_words_of_the_form_are_not_asked_for_twice() -> None:
-    """A word of showing or holding is no word of the subject."""
-    assert "beam_counter" in (answered(MILL, "Which gauge shows the loads in an hour?") or "").replace("\\", "")
 
 
 @pytest.mark.parametrize(
