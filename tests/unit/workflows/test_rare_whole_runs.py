@@ -489,6 +489,8 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
     if api is not None and way.requests:
         parts["requests"] = requests_as_text(api.requests)
     left = state.model_dump(mode="json", exclude={"resolved", "notebook", "events", "result"})
+    # What overlaps may end in any order.
+    left["operations"] = dict(sorted(left["operations"].items()))
     parts["state"] = lines_of(left)
     agents = dict(map(told_of_agent, run.host.agents, run.host.agent_drivers))
     parts |= dict(sorted(agents.items()))
