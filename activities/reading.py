@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -31,8 +29,6 @@ LONGEST_NAME: Final = 200
 LONGEST_LABEL: Final = 100
 SITE_PATIENCE_SECONDS: Final = 180.0
 """How long a page is waited for when its site says to wait, or when others read from it."""
-TOGETHER_SECONDS: Final = 0.1
-"""How long a page that is read waits for others of its run: each answer by itself costs server and workflow a task."""
 MARGIN: Final = 8
 """A text is looked at up to so many times its limit."""
 
@@ -40,41 +36,6 @@ MARGIN: Final = 8
 def now() -> datetime:
     """The time, in UTC."""
     return datetime.now(UTC)
-
-
-class EndTogether:
-    """Lets reads of one run that are done about the same time end at once; the last one under way ends them all."""
-
-    def __init__(self, seconds: float = TOGETHER_SECONDS) -> None:
-        """A read waits no longer than so many seconds."""
-        self._seconds = seconds
-        self._under_way: Counter[str] = Counter()
-        self._ends: dict[str, asyncio.Event] = {}
-
-    @asynccontextmanager
-    async def read(self, run: str) -> AsyncIterator[None]:
-        """One read of a run, in the block; one that fails waits for nobody."""
-        self._under_way[run] += 1
-        try:
-            yield
-        finally:
-            self._under_way[run] -= 1
-            if not self._under_way[run]:
-                del self._under_way[run]
-                self._end(run)
-        if run in self._under_way:
-            await self._wait(run)
-
-    async def _wait(self, run: str) -> None:
-        if run not in self._ends:
-            self._ends[run] = asyncio.Event()
-            asyncio.get_running_loop().call_later(self._seconds, self._end, run)
-        await self._ends[run].wait()
-
-    def _end(self, run: str) -> None:
-        end = self._ends.pop(run, None)
-        if end is not None:
-            end.set()
 
 
 class ReadingActivities:
@@ -94,12 +55,11 @@ class ReadingActivities:
         self._judge = judge
         self._clock = clock
         self._notebooks = notebooks
-        self._together = EndTogether()
 
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
-        async with count_attempts(READING) as past, self._together.read(activity.info().workflow_id or ""):
+        async with count_attempts(READING) as past:
             check_permission(request.permission)
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
