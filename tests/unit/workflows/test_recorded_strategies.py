@@ -217,9 +217,6 @@ ORCHESTRATED: dict[str, Way] = {
         works={"orchestrator": in_turns(send(*TASKS[:2]), send(TASKS[0]), think("So be it."), REPORT)},
         disturb=lambda run: run.failing("prepare_agent", failures.STORE_UNAVAILABLE, 1),
     ),
-    "much_lost": Way(
-        scenario="good", wishes=CYCLES, disturb=much_lost
-    ),
     "wished": Way(
         scenario="good",
         wishes=CYCLES,
