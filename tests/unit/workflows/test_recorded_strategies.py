@@ -135,13 +135,6 @@ def talked_at(run: Run) -> None:
     run.failing("analyze_sources", failures.WORKER_LOST, 2, words=LONG)
 
 
-def much_lost(run: Run) -> None:
-    """Searches, pages and analyses, some of each."""
-    run.failing("search", failures.SEARCH_REJECTED, 2)
-    run.failing("read_source", failures.SOURCE_UNREADABLE, 2, 3, kind="not_found")
-    run.failing("analyze_sources", failures.WORKER_LOST, 1, 3)
-
-
 CYCLES = {"limits": {"max_iterations": 9}}
 ORCHESTRATED: dict[str, Way] = {
     "alone_on_the_web": Way(web=True, wishes={"verify": "light", "depth": "extended"}),
