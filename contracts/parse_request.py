@@ -138,14 +138,15 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _message(problem: Mapping[str, Any]) -> str:
     least = problem.get("ctx", {}).get("min_length")
+    message = str(problem["msg"]).removeprefix("Value error, ")[:200]
     known: dict[str, str] = {
-        "too_short": f"expected at least {least}, and there is none" if least == 1 else str(problem["msg"])[:200],
+        "too_short": f"expected at least {least}, and there is none" if least == 1 else message,
         "extra_forbidden": "unknown key",
         "missing": "required",
         "string_too_short": "must not be empty",
         "json_invalid": "not valid JSON",
     }
-    return expectation(problem) or known.get(problem["type"], str(problem["msg"])[:200])
+    return expectation(problem) or known.get(problem["type"], message)
 
 
 def _kind(value: Any) -> str:

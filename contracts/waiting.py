@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from contracts.base import Contract, StrictContract
 
@@ -84,7 +83,7 @@ class PlannedQuery(StrictContract):
     @classmethod
     def _from_text(cls, written: Any) -> Any:
         if not isinstance(written, str | dict | PlannedQuery):
-            raise PydanticCustomError("planned_query", 'expected a text, or {"query": "…", "rationale": "…"}')
+            raise ValueError('expected a text, or {"query": "…", "rationale": "…"}')
         return {"query": written} if isinstance(written, str) else written
 
 

@@ -42,6 +42,8 @@ from workers.private_files import keep_files_private
 
 TICK_SECONDS = 0.2
 LOCK_SECONDS = 1.0
+ADOPTION_SECONDS = 3.0
+"""How long a running server may take to answer a new keeper: a busy machine is no reason to end it."""
 SAME_PORTS_SECONDS = 3.0
 OTHER_PORTS_TRIES = 3
 LONGEST_PAUSE_SECONDS = 10.0
@@ -130,11 +132,16 @@ class Keeper:
         """Take over a running server; false if it does not answer, or has an unprotected web UI."""
         if not self.description.ui_server_host:
             return False
-        try:
-            set_up_namespace(self.description.http_port)
-            self._open_gateway(self.description)
-        except (ServerError, OSError):
-            return False
+        end = time.monotonic() + ADOPTION_SECONDS
+        while True:
+            try:
+                set_up_namespace(self.description.http_port)
+                self._open_gateway(self.description)
+                break
+            except (ServerError, OSError):
+                if time.monotonic() > end or not orphan.alive():
+                    return False
+            time.sleep(TICK_SECONDS)
         self.server = orphan
         self._leases.take(self.description.port)
         self._describe(status=READY)

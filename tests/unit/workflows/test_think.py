@@ -39,10 +39,10 @@ def test_prompts_state_the_figures() -> None:
     planning = reflection_prompt(Phase.PLANNING, made)
     assert "2 sub-queries" in planning
     assert "brief: yes" in planning
-    assert "1 sources" in reflection_prompt(Phase.GATHERING, made)
+    assert "1 source read" in reflection_prompt(Phase.GATHERING, made)
     analysis = reflection_prompt(Phase.ANALYSIS, made)
     assert "2 findings" in analysis
-    assert "1 gaps" in analysis
+    assert "1 gap." in analysis
     synthesis = reflection_prompt(Phase.SYNTHESIS, made)
     assert "1234 characters" in synthesis
     assert "iteration 1 of 3" in synthesis
@@ -124,4 +124,4 @@ async def test_what_nothing_could_change_is_not_degraded() -> None:
             await pause_after(run, Phase.ANALYSIS, can_change=can_change)
         assert "at least 2" in str(run.state.gates[-1].issues)
         notes.append([note for note in run.state.degraded if "at least 2" in note])
-    assert notes == [[], ["analysis gate: 1 findings, at least 2"]]
+    assert notes == [[], ["analysis gate: 1 finding, at least 2"]]
