@@ -83,7 +83,7 @@ class PlannedQuery(StrictContract):
     @classmethod
     def _from_text(cls, written: Any) -> Any:
         if not isinstance(written, str | dict | PlannedQuery):
-            raise ValueError('expected a text, or {"query": "…", "rationale": "…"}')
+            raise ValueError('expected a text, or {"query": "…", "rationale": "…"}')  # noqa: TRY004  # pydantic takes no other
         return {"query": written} if isinstance(written, str) else written
 
 

@@ -40,7 +40,7 @@ NEAR_PER_QUESTION = 2
 MOST_MORE = 6
 CELL_WORDS = 70
 """Words of a quotation that make a cell of a table readable."""
-SHARE: Final = re.compile(r"\d++\s?%")
+SHARE: Final = re.compile(r"(?<!\d)\d++\s?%")
 GUIDANCE: Final = "guidance"
 SITE_NAME: Final = re.compile(r"\s(?:[—–|·-]|::)\s[^—–|·]{3,80}$")
 BRIEF_WORDS = 900
