@@ -122,7 +122,9 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """The first two arguments change places; each keyword is dropped."""
+        """The first two arguments change places; each keyword is dropped. What is for the type checker is left alone."""
+        if isinstance(node.func, ast.Name) and node.func.id == "TypeVar":
+            return
         ordered = not (isinstance(node.func, ast.Name) and node.func.id in IN_ANY_ORDER)
         if ordered and len(node.args) > 1 and not any(isinstance(one, ast.Starred) for one in node.args[:2]):
             self._instead("swapped arguments", node, args=[node.args[1], node.args[0], *node.args[2:]])
@@ -192,7 +194,9 @@ class Finder(ast.NodeVisitor):
         self._depth -= not once
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Its body alone."""
+        """Its body alone; that of a protocol never runs."""
+        if "Protocol" in map(ast.unparse, node.bases):
+            return
         for statement in node.body:
             self.visit(statement)
 
