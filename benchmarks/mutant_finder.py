@@ -122,7 +122,7 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """The first two arguments change places; each keyword is dropped. What is for the type checker is left alone."""
+        """The first two arguments change places; each keyword is dropped; types are left alone."""
         if isinstance(node.func, ast.Name) and node.func.id == "TypeVar":
             return
         ordered = not (isinstance(node.func, ast.Name) and node.func.id in IN_ANY_ORDER)
