@@ -120,7 +120,7 @@ class RecordsActivities:
         return Prepared(resolved=resolved, resolved_entry=await self._notebooks.write(resolved))
 
     async def _with_turn(self, request: PrepareRequest, prepared: Prepared) -> Prepared:
-        """One that does not begin after all, because nobody can search for it, is soon found to be lost."""
+        """Take the run's turn where there is room. The queue frees the place of one that is refused afterwards."""
         if request.continued or prepared.stored_result is not None:
             return prepared
         turn = await self._queue.take(request.research_id, prepared.resolved.tenant)

@@ -141,7 +141,11 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> N
                 statement=fresh[0].statement[:200],
             )
         if doubtful:
-            run.note("status", f"dropped for having the id of another passage: {len(doubtful)}", level="warning")
+            run.note(
+                "status",
+                f"{plural(len(doubtful), 'passage')} dropped: another passage has the same id",
+                level="warning",
+            )
         if output.dropped_quotes:
             run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
     if query.id not in state.analyzed_sub_queries:

@@ -240,7 +240,9 @@ class Agents:
         run = self._run
         dropped = merge_agent(run.state, self._of(agent).task, result)
         if dropped:
-            run.note("status", f"dropped for having the id of another passage: {len(dropped)}", level="warning")
+            run.note(
+                "status", f"{plural(len(dropped), 'passage')} dropped: another passage has the same id", level="warning"
+            )
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         kept = result.model_copy(update={"packed": ""})
         self._change(agent, status=status, result=kept, ended_at=run.now_text())
