@@ -123,14 +123,18 @@ class Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         """The first two arguments change places; each keyword is dropped; types are left alone."""
-        if isinstance(node.func, ast.Name) and node.func.id == "TypeVar":
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name == "TypeVar":
             return
-        ordered = not (isinstance(node.func, ast.Name) and node.func.id in IN_ANY_ORDER)
+        ordered = name not in IN_ANY_ORDER
         if ordered and len(node.args) > 1 and not any(isinstance(one, ast.Starred) for one in node.args[:2]):
             self._instead("swapped arguments", node, args=[node.args[1], node.args[0], *node.args[2:]])
-        for dropped in node.keywords:
+        # `zip(strict=True)` raises only where a fault elsewhere made the lengths differ.
+        changed = [keyword for keyword in node.keywords if (name, keyword.arg) != ("zip", "strict")]
+        for dropped in changed:
             self._instead("dropped keyword", node, keywords=[one for one in node.keywords if one is not dropped])
-        self.generic_visit(node)
+        for part in (node.func, *node.args, *changed):
+            self.visit(part)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         """The other value."""

@@ -33,7 +33,7 @@ COVERAGE: Final = PLACE / "coverage"
 DURATIONS: Final = PLACE / "durations.json"
 EQUIVALENT: Final = ROOT / "benchmarks" / "mutants_equivalent.toml"
 PACKAGES: Final = ("workflows", "activities")
-TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/replay")
+TESTS: Final = ("tests/unit", "tests/replay", "tests/every_strategy")
 RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
 FOUND: Final = ("killed", "loop", "timeout")

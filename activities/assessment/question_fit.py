@@ -42,16 +42,14 @@ def coverage(queries: str, title: str, snippet: str, text: str, language: str | 
     questions = [line for line in queries.splitlines() if line.strip()][:MOST_QUESTIONS]
     spoken = detect_language(" ".join(questions))
     parts = [_units(part, spoken) for part in (title, snippet, text)]
-    found = [_cover(question, spoken, *parts) for question in questions]
-    best = max((each for each in found if each.of), key=lambda each: each.share, default=Coverage(0.5, 0, 0))
+    sought = [frozenset(_units(question, spoken, question=True)) for question in questions]
+    found = [_cover(units, *parts) for units in sought if units]
+    best = max(found, key=lambda each: each.share, default=Coverage(0.5, 0, 0))
     elsewhere = bool(best.of) and _speaks_otherwise(spoken, language) and best.share < IN_ONE_PLACE
     return replace(best, other_language=elsewhere)
 
 
-def _cover(question: str, language: str, title: Sequence[str], snippet: Sequence[str], body: Sequence[str]) -> Coverage:
-    sought = frozenset(_units(question, language, question=True))
-    if not sought:
-        return Coverage(0.5, 0, 0)
+def _cover(sought: frozenset[str], title: Sequence[str], snippet: Sequence[str], body: Sequence[str]) -> Coverage:
     heading = sought.intersection(title)
     opening = heading | sought.intersection(snippet) | sought.intersection(body[:OPENING])
     best = heading | _best_place(body, sought)

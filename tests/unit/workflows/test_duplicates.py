@@ -35,6 +35,13 @@ def test_a_known_address_is_a_known_source() -> None:
     assert identities.identity_of(hit("https://e.org/new")) == source_id("https://e.org/new")
 
 
+def test_a_known_work_is_a_known_source() -> None:
+    """The DOI of a source that could be read is its name: a hit elsewhere is that source, the first of two readable."""
+    first, second = (read(f"https://{site}.org/1", doi=DOI) for site in "ab")
+    identities = Identities(states.sources(first, second), {})
+    assert identities.identity_of(hit("https://c.org/1", DOI)) == first.id
+
+
 def test_one_work_is_one_source() -> None:
     """The same DOI is the same source, whichever site shows it; the first hit names it (ID rules of the domain)."""
     hits = [hit("https://a.org/1"), hit("https://b.org/2", DOI), hit("https://doi.org/10.1000/X")]
