@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from activities.earlier_run import offer, sources_to_offer
 from activities.preparation import resolve, resolve_again
 from activities.reporting.claim_finder import without_uncited
+from activities.reporting.markdown_layout import MASK, layout
 from activities.reporting.readable_passage import passage_parts
 from activities.roles.excerpts import allot, findings_shown, part_of
 from activities.roles.report_shape import shape_of
@@ -96,6 +97,26 @@ def words() -> Lines:
         yield f"verdicts {supported} {other} {kind.value}", [shares(counts), needs_warning(counts)]
 
 
+MARKDOWN = (
+    "a\n\n> one\n>\n> > two\n> > three\n>\n> four\n\nb\n\n> five\n\n> six `c`\n\n- > seven\n  eight\n",
+    "# `a` b #\n\n| `c` | d |\n|---|---|\n| e | `` f ` g `` |\n| h |\n\nUnder\n=====\n\ni\n---\n",
+    "1. `a\n   b` c \\`d` \\\\`e` ```f` ``g``` `h``i` `\n2. \n3. ```\n   code `x`\n   ```\n\n    indented\n\n```\nnever closed `y`\n",
+    "[a]: https://a.test/ 'T'\n\n[a] [b]\n\n* * *\n\n+ \n\n\\# none\n  lazy\n> quote\nlazy\n", "", "\n \n", "no end `open",
+)  # fmt: skip
+
+
+def layouts() -> Lines:
+    """Where Markdown has prose, quotations, rows, headings and code."""
+    for text in MARKDOWN:
+        seen = layout(text)
+        yield (
+            f"blocks of {text[:30]!r}",
+            [shown(block) | {"text": text[block.start : block.end]} for block in seen.blocks],
+        )
+        yield "  masked", seen.masked.replace(MASK, "x")
+        yield "  code and references", [[list(span) for span in seen.code], sorted(seen.references)]
+
+
 def hits() -> Lines:
     """What is kept of hits, what an earlier run offers, what is left of a conversation, and what is resolved anew."""
     long = "long words " * 60
@@ -144,7 +165,7 @@ def hits() -> Lines:
         yield f"again {again}", resolve_again(stored, asked_again, FULL).checks
 
 
-GROUPS: dict[str, Callable[[], Lines]] = {each.__name__: each for each in (room, words, hits)}
+GROUPS: dict[str, Callable[[], Lines]] = {each.__name__: each for each in (room, words, layouts, hits)}
 
 
 def table(group: str) -> str:

@@ -14,9 +14,10 @@ from activities.configuration import ResearchConfiguration
 from contracts import failures
 from contracts.messages import DocumentPiece, DocumentPieceRequest, PrepareRequest, SaveRequest, StateChange
 from contracts.notebooks import AnalysisEntry
+from contracts.outcome import ResearchResult
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Outcome, PageAccess, Quality, StopReason
 from tests.fakes import states
 from tests.fakes.world import World
 from tests.unit.activities.scripted import environment
@@ -121,6 +122,19 @@ async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     assert anew.resolved.canary
     assert anew.resolved_entry.startswith("sha256:")
     assert anew.stored_result is None
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.PARTIAL])
+async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) -> None:
+    """Its result is handed out again; any other run goes on from its state."""
+    result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
+    await records.keep(phase="closing", result=result)
+    again = await records.prepare(continue_from="r-1")
+    if outcome is Outcome.COMPLETED:
+        assert (again.stored_result, again.packed_state) == (result, None)
+    else:
+        assert again.stored_result is None
+        assert ResearchState.unpack(again.packed_state).phase == "closing"
 
 
 async def test_a_session_of_the_first_form_gets_a_notebook(records: Records) -> None:
