@@ -174,11 +174,11 @@ def _marks(source: Source) -> list[str]:
     """What tells, after reading, that two sources are one."""
     if not _readable(source):
         return []
-    marks = ["url " + canonical_url(source.url)]
+    marks = [canonical_url(source.url)]
     if source.text is not None and source.text.size >= LEAST_CONTENT:
-        marks.append("text " + source.text.hash)
+        marks.append(source.text.hash)
         if source.content_hash:
-            marks.append("raw " + source.content_hash)
+            marks.append(source.content_hash)
     return marks
 
 

@@ -52,6 +52,7 @@ FULL = ResearchConfiguration(
 )
 CORPUS = CorpusSnapshot(name="manual", files=3)
 REQUESTS: dict[str, dict[str, Any]] = {
+    "German": {"query": "Wie verhindert die Datenbank den Überlauf?", "corpus": "manual"},
     "plain": {},
     "corpus": {"corpus": "manual"},
     "extractive": {"corpus": "manual", "engine": "extractive"},
@@ -94,7 +95,7 @@ def resolutions() -> dict[str, Any]:
     made = {}
     for worker, configuration in (("plain worker", PLAIN), ("full worker", FULL)):
         for name, fields in REQUESTS.items():
-            request = ResearchRequest(query="How does it work?", **fields)
+            request = ResearchRequest(**{"query": "How does it work?", **fields})
             corpus = CORPUS if request.corpus else None
             made[f"{worker}, {name}"] = dumped(
                 lambda request=request, corpus=corpus, configuration=configuration: resolve(
@@ -112,7 +113,7 @@ def resumptions() -> dict[str, Any]:
         stored = resolve("r-1", request, FULL, CORPUS if request.corpus else None, search_attributes=False)
         before = stored.model_dump(mode="json")
         for name, fields in REQUESTS.items():
-            again = ResearchRequest(query="How does it work?", **fields)
+            again = ResearchRequest(**{"query": "How does it work?", **fields})
             after = dumped(lambda stored=stored, again=again: resolve_again(stored, again, FULL))
             changed = {key: value for key, value in after.items() if before.get(key) != value}
             made[f"{first}, then {name}"] = changed

@@ -15,8 +15,11 @@ from pydantic import BaseModel
 from activities.earlier_run import offer, sources_to_offer
 from activities.preparation import resolve, resolve_again
 from activities.reporting.claim_finder import without_uncited
+from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import MASK, layout
+from activities.reporting.quotations import Page, unquoted_where_other
 from activities.reporting.readable_passage import passage_parts
+from activities.roles.evidence_markers import MARKER
 from activities.roles.excerpts import allot, findings_shown, part_of
 from activities.roles.report_shape import shape_of
 from activities.roles.turn_taking import shorten_answers
@@ -89,6 +92,12 @@ def words() -> Lines:
             yield f"passage {page!r} {start} {end}", passage_parts(page[:start], page[start:end], page[end:])
     for draft, language in product(DRAFTS, ("en", "de")):
         yield f"draft {draft[:40]!r} in {language}", without_uncited(draft, {"ev-1", "ev-2"}, language)
+    pages = {"ev-1": Page("It is said.", Registry({})), "ev-2": Page("It is so.", Registry({}))}
+    for draft in (
+        DRAFTS[0],
+        "- one\n\n  > It is denied [ev-1].\n  >\n  > > It is so [ev-2].\n\n> It is said [ev-1].\n> [ev-3]",
+    ):
+        yield f"unquoted in {draft[:9]!r}", unquoted_where_other(draft, MARKER, pages)
     for draft in DRAFTS:
         yield f"shape of {draft[:40]!r}", shape_of(draft)
     yield "no verdicts", [score([]), shares({}), needs_warning({})]

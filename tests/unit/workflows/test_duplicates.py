@@ -42,6 +42,14 @@ def test_a_known_work_is_a_known_source() -> None:
     assert identities.identity_of(hit("https://c.org/1", DOI)) == first.id
 
 
+def test_a_hit_ties_a_new_address_to_a_known_source() -> None:
+    """Whichever hit came first: what is known keeps its id, and a second known source stays one of its own."""
+    known, other = read("https://a.org/1"), read("https://d.org/1")
+    tied = [hit("https://b.org/2", DOI), hit("https://a.org/1", DOI), hit("https://d.org/1", DOI)]
+    identities = Identities(states.sources(known, other), {}, tied)
+    assert [identities.identity_of(each) for each in tied] == [known.id, known.id, other.id]
+
+
 def test_one_work_is_one_source() -> None:
     """The same DOI is the same source, whichever site shows it; the first hit names it (ID rules of the domain)."""
     hits = [hit("https://a.org/1"), hit("https://b.org/2", DOI), hit("https://doi.org/10.1000/X")]
