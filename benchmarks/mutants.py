@@ -6,26 +6,25 @@ that was broken off goes on where it was. Everything happens in `build/mutants`,
 """
 
 import argparse
-import importlib
+import ast
 import json
 import math
 import os
 import random
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
 import tomllib
 from collections import Counter
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import coverage
 import pytest
 from mutant_finder import ROOT, Finder, Mutant
+from mutant_runner import MutantRunner, collected
 
 PLACE: Final = ROOT / "build" / "mutants"
 TREE: Final = PLACE / "tree"
@@ -33,18 +32,11 @@ COVERAGE: Final = PLACE / "coverage"
 DURATIONS: Final = PLACE / "durations.json"
 EQUIVALENT: Final = ROOT / "benchmarks" / "mutants_equivalent.toml"
 PACKAGES: Final = ("workflows", "activities")
-TESTS: Final = ("tests/unit", "tests/replay", "tests/every_strategy")
+TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/unit/client", "tests/unit/providers/extractive",
+                "tests/replay", "tests/every_strategy")  # fmt: skip
 RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
 FOUND: Final = ("killed", "loop", "timeout")
-SOUND: Final = set[str]()
-"""Tests that found a fault, and pass without one."""
-QUICK_SHARE: Final = 0.25
-"""Of the time limit: tests that take longer without the change are slow, and say nothing about one that took longer."""
-HEAVY: Final = ("temporalio.worker", "temporalio.testing", "anthropic", "contracts.activities",
-                "contracts.strategies", "providers.storage.sessions", "providers.models.prices",
-                "providers.extractive.engine", "providers.reading.readers")  # fmt: skip
-"""Imported once, before each mutant gets a process of its own; none of it imports what is changed."""
 
 
 def every_mutant() -> list[Mutant]:
@@ -108,18 +100,28 @@ class TestMap:
         self.kills: Counter[str] = Counter()
 
     def tests_of(self, mutant: Mutant, most: int) -> list[str]:
-        """The tests of the lines that change; for what is only run at the import, those of the file."""
+        """The tests of the lines that change; for what is only run at the import, those of the file.
+
+        All of the files that import what changes, then at most so many others.
+        """
         lines = self._data.contexts_by_lineno(str(TREE / mutant.path))
         wanted = range(mutant.line, mutant.end_line + 1) if mutant.in_function else lines
         reached = {test for line in wanted for test in lines.get(line, []) if test}
         known = sorted((test for test in reached if test in self._durations), key=self._rank)
+        module = mutant.path.removesuffix(".py").replace("/", ".")
+        near = [test for test in known if module in _imports(test.partition("::")[0])]
+        others = [test for test in known if test not in set(near)]
         # After what is recorded, some of each file: the tests of one file often do the same.
         places, rounds = Counter[str](), dict[str, int]()
-        for test in known:
+        for test in others:
             file = "" if any(name in test for name in RECORDED) else test.partition("::")[0]
             rounds[test] = places[file] if file else -1
             places[file] += 1
-        return sorted(known, key=rounds.__getitem__)[:most]
+        return near + sorted(others, key=rounds.__getitem__)[:most]
+
+    def files(self) -> list[str]:
+        """The files of all tests that are still there."""
+        return sorted(file for file in {test.partition("::")[0] for test in self._durations} if Path(file).exists())
 
     def processor_seconds(self, tests: list[str]) -> int:
         """What these tests may use of a processor: more than what they took on the clock when the map was made."""
@@ -129,83 +131,16 @@ class TestMap:
         return not any(name in test for name in RECORDED), -self.kills[test], self._durations[test], test
 
 
-def run_mutant(mutant: Mutant, tests: list[str], seconds: float, processor: int) -> tuple[str, str]:
-    """`killed`, `survived`, `loop`, `timeout` or `unreached`, and the test that failed.
-
-    A loop is what used up `processor` seconds of processor time, which does not depend on what else the machine does.
-    """
-    if not tests:
-        return "unreached", ""
-    target, failed = Path.cwd() / mutant.path, Path.cwd() / "failed"
-    before, after = mutant.apply()
-    failed.unlink(missing_ok=True)
-    target.write_text(after, encoding="utf-8")
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        _test(tests, failed, processor)
-    try:
-        until = time.monotonic() + seconds
-        while True:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                code = os.waitstatus_to_exitcode(status)
-                if code == -signal.SIGXCPU:
-                    return "loop", ""
-                if code > 0 and not failed.exists():
-                    raise RuntimeError(f"the tests could not be run (exit code {code}): {tests[0]} …")
-                return ("survived" if code == 0 else "killed"), failed.read_text() if failed.exists() else ""
-            if time.monotonic() > until:
-                os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return "timeout", ""
-            time.sleep(0.02)
-    finally:
-        target.write_text(before, encoding="utf-8")
-        shutil.copystat(ROOT / mutant.path, target)
-
-
-def judge(mutant: Mutant, tests: list[str], seconds: float, processor: int) -> tuple[str, str]:
-    """What `run_mutant` says; `unsettled` where the time was up because the machine is slow."""
-    state, by = run_mutant(mutant, tests, seconds, processor)
-    if state == "timeout" and run_mutant(unchanged(mutant), tests, seconds * QUICK_SHARE, processor)[0] != "survived":
-        return "unsettled", ""
-    if by and by not in SOUND:
-        if run_mutant(unchanged(mutant), [by], seconds, processor)[0] != "survived":
-            raise RuntimeError(f"{by} fails without any change: mend it, or make the map anew")
-        SOUND.add(by)
-    return state, by
-
-
-def unchanged(mutant: Mutant) -> Mutant:
-    """Its file as it is."""
-    return replace(mutant, start=0, end=0, text="")
-
-
-def _test(tests: list[str], failed: Path, processor: int) -> None:
-    """In a process of its own, which never returns."""
-    resource.setrlimit(resource.RLIMIT_CPU, (processor, processor + 5))
-
-    class First:
-        def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.failed:
-                failed.write_text(report.nodeid)
-
-        def pytest_collectreport(self, report: Any) -> None:
-            if report.failed:
-                failed.write_text("")  # the change cannot be imported
-
-    quiet = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(quiet, number)
-    sys.dont_write_bytecode = True
-    code = 99
-    try:
-        # Plugins whose assertions are not ours are imported before pytest starts.
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = int(pytest.main([*tests, *options], plugins=[First()]))
-    finally:
-        os._exit(code)
+@cache
+def _imports(file: str) -> frozenset[str]:
+    """The modules whose names a test file imports."""
+    found = set[str]()
+    for node in ast.walk(ast.parse((TREE / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return frozenset(found)
 
 
 def _git_files(*patterns: str) -> list[str]:
@@ -234,29 +169,25 @@ def run_sample(seed: int, count: int, most: int, seconds: float, again: bool, pa
     known: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
     if again:
         known = {key: result for key, result in known.items() if result["state"] == "killed"}
-    tests = TestMap()
+    tests, same = TestMap(), equivalents()
     tests.kills.update(result["by"] for result in known.values() if result["by"])
-    for module in HEAVY:
-        importlib.import_module(module)
-    assert not any(name.split(".")[0] in PACKAGES for name in sys.modules)
-    near = tests.tests_of(sample[0], most)
-    if run_mutant(unchanged(sample[0]), near, seconds, tests.processor_seconds(near))[0] != "survived":
-        raise RuntimeError("the tests fail without any change: mend them, or make the map anew")
-    same = equivalents()
-    for number, mutant in enumerate(sample, 1):
-        place = mutant.place()
-        if known.get(place, {"state": "unsettled"})["state"] != "unsettled" or mutant.key() in same:
-            continue
-        begun = time.monotonic()
-        near = tests.tests_of(mutant, most)
-        state, by = judge(mutant, near, seconds, tests.processor_seconds(near))
-        tests.kills.update([by] if by else [])
-        known[place] = {"state": state, "by": by}
-        results.write_text(json.dumps(known, indent=1))
-        print(
-            f"{number:3} {state:9} {time.monotonic() - begun:5.1f} s  {mutant.path}:{mutant.line} {mutant.kind}",
-            flush=True,
-        )
+
+    def judge(runner: MutantRunner) -> None:
+        for number, mutant in enumerate(sample, 1):
+            place = mutant.place()
+            if known.get(place, {"state": "unsettled"})["state"] != "unsettled" or mutant.key() in same:
+                continue
+            begun = time.monotonic()
+            near = [test for test in tests.tests_of(mutant, most) if test in runner.items]
+            state, by = runner.judge(mutant, near, tests.processor_seconds(near))
+            tests.kills.update([by] if by else [])
+            known[place] = {"state": state, "by": by}
+            results.write_text(json.dumps(known, indent=1))
+            spent = time.monotonic() - begun
+            print(f"{number:3} {state:9} {spent:5.1f} s  {mutant.path}:{mutant.line} {mutant.kind}", flush=True)
+
+    if code := collected(tests.files(), seconds, judge):
+        raise RuntimeError(f"the tests cannot be collected (exit code {code}): mend them, or make the map anew")
     states = Counter("equivalent" if m.key() in same else known[m.place()]["state"] for m in sample)
     for mutant in sample:
         if mutant.key() not in same and known[mutant.place()]["state"] not in FOUND:
@@ -273,7 +204,7 @@ def main() -> None:
     run = commands.add_parser("run")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--count", type=int, default=100)
-    run.add_argument("--most", type=int, default=150, help="tests for one mutant")
+    run.add_argument("--most", type=int, default=150, help="tests for one mutant, besides those that import its file")
     run.add_argument("--seconds", type=float, default=400.0, help="time limit for one mutant")
     run.add_argument("--part", default="1/1", help="1/2 and 2/2: each half in a copy of its own, side by side")
     run.add_argument("--again", action="store_true", help="run those anew that were not killed")
