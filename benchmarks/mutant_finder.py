@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-IN_ANY_ORDER: Final = ("max", "min", "clamp")
+IN_ANY_ORDER: Final = ("max", "min", "clamp", "same_query")
 """Mean the same with their first arguments in another order."""
 CACHES: Final = ("cache", "lru_cache")
 """A function that remembers is run by whichever test needs it first."""

@@ -167,6 +167,13 @@ class ResearchState(BaseModel):
     result: ResearchResult | None = None
 
     @property
+    def resolution(self) -> ResolvedResearch:
+        """The resolved request. Raises ValueError before the request of a run is resolved."""
+        if self.resolved is None:
+            raise ValueError("the request of this run is not resolved")
+        return self.resolved
+
+    @property
     def scope(self) -> str:
         """The agent whose state this is, which begins the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""

@@ -194,9 +194,7 @@ async def _save_closed(run: ResearchRun) -> None:
 
 
 def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
-    resolved = state.resolved
-    if resolved is None:
-        raise ValueError("a run needs a resolved request")
+    resolved = state.resolution
     return ResearchResult(
         research_id=resolved.research_id,
         outcome=outcome,

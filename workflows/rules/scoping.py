@@ -109,9 +109,7 @@ def agent_request(
 
     Raises ValueError without a resolution.
     """
-    resolved, task = state.resolved, record.task
-    if resolved is None:
-        raise ValueError("a run needs a resolved request")
+    resolved, task = state.resolution, record.task
     run = resolved.limits
     # What all agents read at once stays within what their run may.
     reads = max(1, run.max_parallel_reads // AT_ONCE)

@@ -90,9 +90,7 @@ class Clock:
 
     @property
     def _limits(self) -> EffectiveLimits:
-        if self._state.resolved is None:
-            raise ValueError("a run needs a resolved request")
-        return self._state.resolved.limits
+        return self._state.resolution.limits
 
     async def _ring(self) -> None:
         await self._host.sleep(max(0.0, self.remaining_work_seconds()), "until the report must be written")

@@ -41,8 +41,6 @@ class RunContext:
     """State, inbox, host and resolved request of one run, and what is recorded of it."""
 
     def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: "Watchers | None" = None) -> None:
-        if state.resolved is None:
-            raise ValueError("a run needs a resolved request")
         self.state = state
         self.inbox = inbox
         self.host = host
@@ -52,9 +50,7 @@ class RunContext:
     @property
     def resolved(self) -> ResolvedResearch:
         """What the run was given."""
-        if self.state.resolved is None:
-            raise ValueError("a run needs a resolved request")
-        return self.state.resolved
+        return self.state.resolution
 
     def permission(self) -> Permission | None:
         """What searches and reads are asked with; None while a person has yet to approve the plan."""

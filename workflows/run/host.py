@@ -179,7 +179,6 @@ class TemporalHost:
                 retry_policy=options.retry,
                 summary=options.summary,
                 priority=self._first if options.first else self._priority,
-                cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
             )
 
     @contextmanager

@@ -56,6 +56,8 @@ FOLDER = Path(__file__).parent / "rare_whole_runs"
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=\")[0-9a-f]{32}(?=\")")
 WORDS = re.compile(rf"(?:{WORD}){{3,}}")
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
+ELSEWHERE = {"report", "report_ref", "files", "usage", "citations"}
+"""Of the result: what is recorded with the report, and in the state."""
 ONE_BY_ONE = {"max_parallel": 1, "max_parallel_reads": 1, "max_iterations": 2, "max_sub_queries": 2}
 """So that events and decisions have an order."""
 ASKED: dict[str, Any] = {
@@ -410,7 +412,12 @@ WAYS: dict[str, Way] = {
         wishes={"gates": {"approve": "plan"}},
         disturb=answering(lambda state: read_revision(state, [], EDITED), agree),
     ),
-    "rejected": Way(wishes={"gates": {"approve": "plan"}}, disturb=answering(lambda _: RejectedPlan("too broad"))),
+    "rejected": Way(
+        scenario="good",
+        by_role={"planner": "hopeless"},
+        wishes={"gates": {"approve": "plan"}, "metadata": {"team": "storage"}},
+        disturb=answering(lambda _: RejectedPlan("too broad")),
+    ),
     "steps": Way(strategy="reflective"),
     "steps_model": Way(strategy="reflective", scenario="good", requests=True, disturb=sent),
     "steps_web": Way(strategy="reflective", web=True, scenario="good", wishes={"depth": "light"}),
@@ -489,6 +496,8 @@ async def conduct(way: Way, folder: Path, api: MessagesApi | None) -> str:
     if api is not None and way.requests:
         parts["requests"] = requests_as_text(api.requests)
     left = state.model_dump(mode="json", exclude={"resolved", "notebook", "events", "result"})
+    if state.result is not None:
+        left["result"] = state.result.model_dump(mode="json", exclude=ELSEWHERE, exclude_defaults=True)
     # What overlaps may end in any order.
     left["operations"] = dict(sorted(left["operations"].items()))
     parts["state"] = lines_of(left)

@@ -205,7 +205,7 @@ def searching() -> Lines:
     texts = (
         "How does vacuum work?", "how does  vacuum work", "How do vacuums work?", "vacuum work", "vacuum of 2024", "vacuum of 2025",
         "vacuum without locks", "vacuum with locks", "vacuum vs locks", "locks vs vacuum", "吸尘器 怎么 工作", "", "the of",
-        "vacuum costs", "costs of vacuum", "vacuuming settings", "vacuum setting", "why vacuum", "when vacuum",
+        "vacuum costs", "costs of vacuum", "vacuuming settings", "vacuum setting", "vacuum retention policies disks", "vacuum retention policy disks", "vacuum class", "why vacuum", "when vacuum",
     )  # fmt: skip
     for text in texts:
         yield (

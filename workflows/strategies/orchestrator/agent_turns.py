@@ -47,9 +47,7 @@ def allowed(state: ResearchState, what: str) -> int:
     told = state.task.given.get(what) if state.task else None
     if isinstance(told, int):
         return told
-    if state.resolved is None:
-        return 0
-    limits = state.resolved.limits
+    limits = state.resolution.limits
     return limits.max_searches_per_step if what == "searches" else limits.max_reads_per_step
 
 
