@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.roles.checker import finish_check, read_verdict
+from activities.roles.checker import finish_check, passage_line, read_verdict
 from activities.roles.control_statement import STATEMENTS
 from activities.roles.finishers import Draft
 from activities.roles.prompt_rendering import render_role
@@ -81,6 +81,14 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     assert first.text == "It holds 1 GB."
     assert first.passages == ["Of the disk: It holds one gigabyte. Nothing more."]
     assert len(others) == len(CLAIMS)
+
+
+def test_little_room_shows_the_quote_alone() -> None:
+    """Words around a passage come only with the room for them, its title where it has one."""
+    passage = ShownPassage(evidence_id="ev-1", quote="the quote", before="before", after="after", title="Title")
+    assert passage_line("p-1", passage, 1) == "p-1 (Title): before the quote after"
+    assert passage_line("p-1", passage, 0) == "p-1 (Title): the quote"
+    assert passage_line("p-1", passage.model_copy(update={"title": ""}), 0) == "p-1: the quote"
 
 
 def test_a_sensible_answer_is_taken() -> None:

@@ -16,7 +16,7 @@ from contracts.identity import digest
 from contracts.roles import ANALYZER, SourceExtract
 from contracts.sources import SearchHit
 from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, Transcript, TurnDraft, check_tools
-from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
+from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer
 from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
@@ -89,6 +89,16 @@ def test_a_call_that_cannot_be_carried_out_says_why(call: tuple[Any, Any], probl
     first, second = sent(following(output), stored)[-1]["content"]
     assert (first["is_error"], first["content"]) == (True, output.calls[0].problem)
     assert "is_error" not in second
+
+
+@pytest.mark.parametrize(("length", "fits"), [(ARGUMENT_CHARACTERS, True), (ARGUMENT_CHARACTERS + 1, False)])
+def test_arguments_have_a_greatest_length(length: int, fits: bool) -> None:
+    """Of their JSON; what is longer neither counts nor stays in the conversation."""
+    given = {"reasoning": "x" * (length - len(json.dumps({"reasoning": ""})))}
+    output, stored = take(called(("think_tool", given)))
+    expected = given if fits else {}
+    assert output.calls[0].arguments == expected
+    assert Transcript.model_validate_json(stored).turns[0].content[0]["input"] == expected
 
 
 def test_arguments_written_as_a_text_are_read() -> None:

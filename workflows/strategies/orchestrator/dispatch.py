@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
-from contracts.orchestrator_roles import AGENT_TOOL, RESEARCH_AGENT, AgentArguments
+from contracts.orchestrator_roles import RESEARCH_AGENT, AgentArguments
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.tools import ToolAnswer, ToolCall
@@ -34,13 +34,11 @@ def at_once(limits: EffectiveLimits) -> int:
 
 
 def take_calls(run: ResearchRun, calls: Sequence[ToolCall]) -> None:
-    """Put down which calls become agents, with their tasks in the plan, and why each of the others does not."""
+    """Put down which calls for an agent get one, with their tasks in the plan, and why each of the others does not."""
     state, position = run.state, position_of(run.state)
     position.dispatched, position.refused = [], {}
     given = len(state.agents)
     for call in calls:
-        if call.problem or call.name != AGENT_TOOL:
-            continue
         asked = RESEARCH_AGENT.read(call)
         if problem := _refusal(run, asked):
             position.refused[call.id] = problem
