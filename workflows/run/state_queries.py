@@ -36,7 +36,7 @@ class StateQueries:
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:
         """The decision log."""
-        return [decision.model_dump(mode="json") for decision in self._shown_state().decisions]
+        return [decision.model_dump() for decision in self._shown_state().decisions]
 
     @workflow.query(name=names.SOURCES)
     def sources(self) -> list[Source]:

@@ -3,7 +3,8 @@
 from activities.reporting.links import Registry
 from activities.verifying.claim_correction import apply, keeps_outline
 from activities.verifying.claim_weighing import Material, ask, fingerprint_of, weigh
-from contracts.checking import CheckedSource, ClaimsEntry, CorrectionAction, Proposal
+from activities.verifying.verifying_activities import weigh_plainly
+from contracts.checking import AskedEntry, CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, Proposal
 from contracts.claims import CheckMethod, Verdict
 from contracts.documents import DocumentRef
 from contracts.evidence import Evidence
@@ -65,6 +66,15 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert "by default. " in asked.passages[0].before
     assert asked.passages[0].after.startswith(" Whether it suffices")
     assert ask(claims, MATERIAL, {paraphrase.fingerprint}) == []
+
+
+def test_what_a_checker_could_not_judge_is_asked_again() -> None:
+    """An answer of an earlier verification counts only if it says something."""
+    paraphrase = weigh(DRAFT, MATERIAL)[2].fingerprint
+    for verdict, asked in ((Verdict.UNVERIFIED, [paraphrase]), (Verdict.SUPPORTED, [])):
+        answers = [ClaimAnswer(fingerprint=paraphrase, verdict=verdict)]
+        _, packed = weigh_plainly(MATERIAL.entry.model_dump_json(), DRAFT, MATERIAL.texts, answers, by_model=True)
+        assert [claim.fingerprint for claim in AskedEntry.model_validate_json(packed).claims] == asked
 
 
 def test_without_a_model_rules_decide_everything() -> None:

@@ -67,6 +67,27 @@ def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list
         assert f'<p class="where">{name} {page}</p>' in forms.html
 
 
+@pytest.mark.parametrize(
+    ("url", "title", "start", "end"),
+    [
+        ("https://a.test/b", "", "- [1] Untitled · ", "· <https://a.test/b>"),
+        ("https://a.test/a>b", "A", "- [1] A · ", "· `https://a.test/a>b`"),
+        ("https://a.test/a b", "A", "- [1] A · ", "· `https://a.test/a b`"),
+        ("https://a.test/a\u200bb", "A", "- [1] A · ", "· `https://a.test/ab`"),
+    ],
+)
+def test_a_source_is_listed_whatever_its_title_and_address(url: str, title: str, start: str, end: str) -> None:
+    """Without a title it is called untitled; an address that would end its link early is shown as code."""
+    text = "The first thing is cited here."
+    found = make_source(url, title, text)
+    evidence = make_evidence(found, text, text)
+    state = SAMPLE.state(sources={found.id: found}, evidence={evidence.id: evidence}, citations=[])
+    written = render(state, f"# T\n\nIt is [{evidence.id}].\n", {**SAMPLE.texts, digest(text): text}, [], "0.1.0")
+    (line,) = [line for line in written.markdown.splitlines() if line.startswith("- [1]")]
+    assert line.startswith(start)
+    assert line.endswith(end)
+
+
 def test_only_cited_sources_are_listed() -> None:
     """A source that the text does not cite has no number and is not among the sources."""
     assert "Glossary" not in markdown()
