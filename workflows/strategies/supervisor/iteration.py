@@ -127,7 +127,7 @@ def _reasons(gate: GateResult, reflection: ReflectOutput | None) -> str:
     reasons = [issue.message for issue in gate.issues]
     if not reasons and reflection is not None:
         reasons = [reflection.rationale]
-    return "; ".join(reasons)[:500]
+    return "; ".join(reasons)
 
 
 def _pause(gate: GateResult, action: Action, rationale: str) -> Pause:
