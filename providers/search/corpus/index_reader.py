@@ -13,6 +13,8 @@ from providers.errors import CorpusUnknown, Unavailable
 from providers.interfaces import NO_DOCUMENT, ExtractedDocument, SkippedFile
 from providers.reading.canonical_text import Extraction
 from providers.search.corpus.index_store import BUSY_SECONDS, LANGUAGE
+from providers.search.corpus.indexed_passages import snippet_of
+from providers.search.corpus.packed_stems import PassageStems, unpack
 
 MOST_PASSAGES: Final = 1_000
 """Best passages of a query that are looked at; sections are made of these."""
@@ -123,7 +125,7 @@ class IndexReader:
         """In how many documents each stem occurs."""
         counts = {}
         for stem in stems:
-            row = self._database.execute("SELECT doc FROM document_counts WHERE term = ?", (stem,)).fetchone()
+            row = self._database.execute("SELECT documents FROM stems WHERE stem = ?", (stem,)).fetchone()
             counts[stem] = int(row[0]) if row else 0
         return counts
 
@@ -143,10 +145,14 @@ class IndexReader:
     def passage_stems(self, passages: Sequence[int]) -> list[tuple[frozenset[str], frozenset[str]]]:
         """For each passage the stems of its words, and those of its headings and title."""
         found = {}
-        marks = ", ".join("?" * len(passages))
-        query = f"SELECT rowid, body, heading, title FROM passage_index WHERE rowid IN ({marks})"  # noqa: S608
-        for rowid, body, heading, title in self._database.execute(query, list(passages)):
-            found[rowid] = (frozenset(body.split(" ")), frozenset(f"{heading} {title}".split(" ")))
+        query = "SELECT first_passage, packed FROM packed_stems WHERE first_passage <= ? ORDER BY 1 DESC LIMIT 1"
+        first, neighbours = 0, list[PassageStems]()
+        for passage in sorted(passages):
+            if passage - first >= len(neighbours):
+                first, packed = self._database.execute(query, (passage,)).fetchone()
+                neighbours = unpack(packed)
+            stems = neighbours[passage - first]
+            found[passage] = frozenset(stems.body.split()), frozenset(f"{stems.heading} {stems.title}".split())
         return [found[passage] for passage in passages]
 
     def section(self, document: int, number: int) -> tuple[int, int, str]:
@@ -194,10 +200,9 @@ class IndexReader:
             json.loads(pages),
         )  # fmt: skip
 
-    def snippet(self, passage: int) -> str:
+    def snippet(self, passage: Match) -> str:
         """The beginning of a passage on one line."""
-        (words,) = self._database.execute("SELECT snippet FROM passages WHERE id = ?", (passage,)).fetchone()
-        return str(words)
+        return snippet_of(self.text(passage.document)[passage.start : passage.end])
 
     def text(self, document: int) -> str:
         """The stored text of a document."""
