@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-import zlib
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from providers.interfaces import NO_DOCUMENT, ExtractedDocument, SkippedFile
 from providers.reading.canonical_text import Extraction
 from providers.search.corpus.index_store import BUSY_SECONDS, LANGUAGE
 from providers.search.corpus.indexed_passages import snippet_of
-from providers.search.corpus.packed_stems import PassageStems, unpack
+from providers.search.corpus.packing import PIECE_CHARACTERS, unpack_lines, unpack_text
 
 MOST_PASSAGES: Final = 1_000
 """Best passages of a query that are looked at; sections are made of these."""
@@ -67,6 +67,7 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             database.execute("PRAGMA query_only=ON")
+            database.execute("BEGIN")  # all that is read is of one moment, and is locked once
             yield IndexReader(database)
         finally:
             database.close()
@@ -146,13 +147,13 @@ class IndexReader:
         """For each passage the stems of its words, and those of its headings and title."""
         found = {}
         query = "SELECT first_passage, packed FROM packed_stems WHERE first_passage <= ? ORDER BY 1 DESC LIMIT 1"
-        first, neighbours = 0, list[PassageStems]()
+        first, lines = 0, list[str]()
         for passage in sorted(passages):
-            if passage - first >= len(neighbours):
+            if 3 * (passage - first) >= len(lines):
                 first, packed = self._database.execute(query, (passage,)).fetchone()
-                neighbours = unpack(packed)
-            stems = neighbours[passage - first]
-            found[passage] = frozenset(stems.body.split()), frozenset(f"{stems.heading} {stems.title}".split())
+                lines = unpack_lines(packed)
+            body, heading, title = lines[3 * (passage - first) :][:3]
+            found[passage] = frozenset(body.split()), frozenset(f"{heading} {title}".split())
         return [found[passage] for passage in passages]
 
     def section(self, document: int, number: int) -> tuple[int, int, str]:
@@ -202,9 +203,19 @@ class IndexReader:
 
     def snippet(self, passage: Match) -> str:
         """The beginning of a passage on one line."""
-        return snippet_of(self.text(passage.document)[passage.start : passage.end])
+        first, last = passage.start // PIECE_CHARACTERS, (passage.end - 1) // PIECE_CHARACTERS
+        start = passage.start - first * PIECE_CHARACTERS
+        text = self._pieces(passage.document, first, last)
+        return snippet_of(text[start : start + passage.end - passage.start])
 
     def text(self, document: int) -> str:
         """The stored text of a document."""
-        (packed,) = self._database.execute("SELECT text FROM documents WHERE id = ?", (document,)).fetchone()
-        return zlib.decompress(packed).decode("utf-8")
+        return self._pieces(document, 0, sys.maxsize)
+
+    def _pieces(self, document: int, first: int, last: int) -> str:
+        rows = self._database.execute(
+            "SELECT p.packed FROM documents d JOIN text_pieces p"
+            " ON p.id BETWEEN d.first_piece + ? AND d.first_piece + min(?, d.pieces - 1) WHERE d.id = ? ORDER BY p.id",
+            (first, last, document),
+        )
+        return unpack_text(packed for (packed,) in rows)

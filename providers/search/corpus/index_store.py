@@ -12,7 +12,7 @@ from typing import Final
 from providers.errors import StorageFull, Unavailable
 from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
-from providers.search.corpus.packed_stems import unpack, unpack_lines
+from providers.search.corpus.packing import unpack, unpack_lines
 from providers.search.corpus.scanning import FoundFile
 
 FORMAT: Final = "6"
@@ -36,7 +36,9 @@ CREATE TABLE IF NOT EXISTS documents (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
   raw_hash TEXT NOT NULL, text_hash TEXT NOT NULL, characters INTEGER NOT NULL, media_type TEXT NOT NULL,
   title TEXT NOT NULL, language TEXT, authors TEXT NOT NULL, publisher TEXT, published_at TEXT, pages TEXT NOT NULL,
-  first_passage INTEGER NOT NULL, passages INTEGER NOT NULL, other_stems BLOB NOT NULL, text BLOB NOT NULL);
+  first_passage INTEGER NOT NULL, passages INTEGER NOT NULL, first_piece INTEGER NOT NULL, pieces INTEGER NOT NULL,
+  other_stems BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS text_pieces (id INTEGER PRIMARY KEY, packed BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sections (
   document INTEGER NOT NULL, number INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
   heading TEXT NOT NULL, PRIMARY KEY (document, number)) WITHOUT ROWID;
@@ -49,6 +51,7 @@ CREATE TABLE IF NOT EXISTS skipped (
   path TEXT PRIMARY KEY, kind TEXT NOT NULL, reason TEXT NOT NULL, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID;
 CREATE VIRTUAL TABLE IF NOT EXISTS passage_index USING fts5 (body, heading, title, content='', {TOKENIZER});
 """
+WORDS: Final = "rowid, body, heading, title"
 
 
 class IndexDamaged(Exception):
@@ -159,25 +162,24 @@ class IndexWriter:
         """Take out a document, and its stems from `counts`."""
         run = self._database.execute
         run("DELETE FROM skipped WHERE path = ?", (path,))
-        query = "SELECT id, other_stems, first_passage, first_passage + passages - 1 FROM documents WHERE path = ?"
+        query = "SELECT id, other_stems, first_passage, passages, first_piece, pieces FROM documents WHERE path = ?"
         row = run(query, (path,)).fetchone()
         if row is None:
             return
-        document, other_stems, *passages = row
+        document, other_stems, first, count, piece, pieces = row
+        passages = first, first + count - 1
         stems = set(unpack_lines(other_stems))
         query = "SELECT first_passage, packed FROM packed_stems WHERE first_passage BETWEEN ? AND ?"
-        for first, packed in run(query, passages).fetchall():
-            for rowid, passage in enumerate(unpack(packed), first):
+        for number, packed in run(query, passages).fetchall():
+            for rowid, passage in enumerate(unpack(packed), number):
                 # An index that does not hold the words must be told which ones go.
                 values = ("delete", rowid, passage.body, passage.heading, passage.title)
-                run(
-                    "INSERT INTO passage_index (passage_index, rowid, body, heading, title) VALUES (?, ?, ?, ?, ?)",
-                    values,
-                )
+                run(f"INSERT INTO passage_index (passage_index, {WORDS}) VALUES (?, ?, ?, ?, ?)", values)  # noqa: S608
                 stems |= passage.distinct()
         counts.subtract(stems - {""})
-        for table, column in (("packed_stems", "first_passage"), ("passages", "id")):
-            run(f"DELETE FROM {table} WHERE {column} BETWEEN ? AND ?", passages)  # noqa: S608
+        run("DELETE FROM packed_stems WHERE first_passage BETWEEN ? AND ?", passages)
+        run("DELETE FROM passages WHERE id BETWEEN ? AND ?", passages)
+        run("DELETE FROM text_pieces WHERE id BETWEEN ? AND ?", (piece, piece + pieces - 1))
         for table, column in (("sections", "document"), ("documents", "id")):
             run(f"DELETE FROM {table} WHERE {column} = ?", (document,))  # noqa: S608
 
@@ -196,19 +198,21 @@ class IndexWriter:
     def _insert(self, file: FoundFile, found: IndexedFile) -> None:
         run, run_for_each = self._database.execute, self._database.executemany
         (first,) = run("SELECT coalesce(max(id), 0) + 1 FROM passages").fetchone()
+        (piece,) = run("SELECT coalesce(max(id), 0) + 1 FROM text_pieces").fetchone()
         values = (
             file.address, file.size, file.mtime_ns, found.raw_hash, found.text_hash, found.characters,
             found.media_type, found.title, found.language, json.dumps(found.authors), found.publisher,
-            found.published_at, json.dumps(found.pages), first, len(found.passages), found.other_stems,
-            found.packed_text,
+            found.published_at, json.dumps(found.pages), first, len(found.passages), piece, len(found.packed_text),
+            found.other_stems,
         )  # fmt: skip
         document = run(f"INSERT INTO documents VALUES (NULL{', ?' * len(values)})", values).lastrowid  # noqa: S608
         sections = [(document, number, *section) for number, section in enumerate(found.sections)]
+        run_for_each("INSERT INTO text_pieces VALUES (?, ?)", enumerate(found.packed_text, piece))
         run_for_each("INSERT INTO sections VALUES (?, ?, ?, ?, ?)", sections)
         numbered = list(enumerate(found.passages, first))
         places = [(rowid, document, one.section, one.start, one.end) for rowid, one in numbered]
         run_for_each("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", places)
         words = [(rowid, one.stems.body, one.stems.heading, one.stems.title) for rowid, one in numbered]
-        run_for_each("INSERT INTO passage_index (rowid, body, heading, title) VALUES (?, ?, ?, ?)", words)
+        run_for_each(f"INSERT INTO passage_index ({WORDS}) VALUES (?, ?, ?, ?)", words)  # noqa: S608
         packs = [(first + number, packed) for number, packed in found.packed_stems]
         run_for_each("INSERT INTO packed_stems VALUES (?, ?)", packs)

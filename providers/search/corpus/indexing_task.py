@@ -1,7 +1,6 @@
 """Reading one file for the index: runs in a child process and hands back what the writer only has to insert."""
 
 import hashlib
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,7 @@ from providers.reading.extraction import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, word_keys
 from providers.search.corpus.key_files import refuse_key
-from providers.search.corpus.packed_stems import PassageStems, pack, pack_lines
+from providers.search.corpus.packing import PassageStems, pack, pack_lines, pack_text
 from providers.text import detect_language, words
 
 LANGUAGE_TASK: Final = "providers.search.corpus.indexing_task:spoken_in"
@@ -35,7 +34,8 @@ class IndexedFile:
 
     raw_hash: str
     text_hash: str
-    packed_text: bytes
+    packed_text: list[bytes]
+    """In pieces."""
     characters: int
     media_type: str
     title: str
@@ -72,7 +72,6 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
     refuse_key(raw)
     document = extract(raw, name)
     refuse_key(document.text)  # packed, or in another encoding
-    text = document.text.encode("utf-8")
     sections = sections_of(document)
     heading_stems: dict[str, str] = {}
     title_stems = index_text(document.title, language)
@@ -87,8 +86,8 @@ def read_for_index(root: str, path: str, name: str, language: str) -> IndexedFil
     in_passages = set[str]().union(*(passage.stems.distinct() for passage in passages))
     return IndexedFile(
         raw_hash=sha256(raw),
-        text_hash=sha256(text),
-        packed_text=zlib.compress(text, 6),
+        text_hash=sha256(document.text.encode("utf-8")),
+        packed_text=pack_text(document.text),
         characters=len(document.text),
         media_type=document.media_type,
         title=document.title,
