@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from providers.errors import CorpusUnknown, Unavailable
 from providers.interfaces import NO_DOCUMENT, ExtractedDocument, SkippedFile
 from providers.reading.canonical_text import Extraction
-from providers.search.corpus.index_store import BUSY_SECONDS, LANGUAGE
+from providers.search.corpus.index_store import BUSY_SECONDS, FORMAT, IDENTITY, LANGUAGE
 from providers.search.corpus.indexed_passages import snippet_of
-from providers.search.corpus.packing import PIECE_CHARACTERS, unpack_lines, unpack_text
+from providers.search.corpus.packing import PIECE_CHARACTERS, stems_of, unpack_lines, unpack_text
 
 MOST_PASSAGES: Final = 1_000
 """Best passages of a query that are looked at; sections are made of these."""
@@ -46,9 +46,8 @@ class DocumentRow:
     pages: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A passage that matches, with its BM25 score (higher is better)."""
+class Match(NamedTuple):
+    """A passage that matches, with its BM25 score (higher is better): a tuple, since each query makes a thousand."""
 
     passage: int
     score: float
@@ -60,7 +59,10 @@ class Match:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index for reading. Raises `CorpusUnknown` if there is none, `Unavailable` if it cannot be used."""
+    """Open an index for reading, as it is at this moment.
+
+    Raises `CorpusUnknown` if there is none of this format, `Unavailable` if it cannot be used.
+    """
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     try:
@@ -68,7 +70,10 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
         try:
             database.execute("PRAGMA query_only=ON")
             database.execute("BEGIN")  # all that is read is of one moment, and is locked once
-            yield IndexReader(database)
+            reader = IndexReader(database)
+            if reader.format() != FORMAT:
+                raise CorpusUnknown("another version has indexed the corpus: index it again")
+            yield reader
         finally:
             database.close()
     except sqlite3.DatabaseError as error:
@@ -95,6 +100,11 @@ class IndexReader:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+
+    def format(self) -> str:
+        """The format that it was made in."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (IDENTITY,)).fetchone()
+        return str(row[0]).partition(" ")[0] if row else ""
 
     def status(self) -> IndexStatus:
         """Digest, time and counts."""
@@ -141,7 +151,7 @@ class IndexReader:
             " SELECT p.id, -best.score, p.document, p.section, p.start, p.stop FROM best JOIN passages p USING (id)",
             (expression, MOST_PASSAGES),
         )
-        return [Match(*row) for row in rows]
+        return list(map(Match._make, rows))
 
     def passage_stems(self, passages: Sequence[int]) -> list[tuple[frozenset[str], frozenset[str]]]:
         """For each passage the stems of its words, and those of its headings and title."""
@@ -149,10 +159,10 @@ class IndexReader:
         query = "SELECT first_passage, packed FROM packed_stems WHERE first_passage <= ? ORDER BY 1 DESC LIMIT 1"
         first, lines = 0, list[str]()
         for passage in sorted(passages):
-            if 3 * (passage - first) >= len(lines):
+            if passage - first >= len(lines):
                 first, packed = self._database.execute(query, (passage,)).fetchone()
                 lines = unpack_lines(packed)
-            body, heading, title = lines[3 * (passage - first) :][:3]
+            body, heading, title = stems_of(lines[passage - first])
             found[passage] = frozenset(body.split()), frozenset(f"{heading} {title}".split())
         return [found[passage] for passage in passages]
 

@@ -12,11 +12,13 @@ from typing import Final
 from providers.errors import StorageFull, Unavailable
 from providers.interfaces import SkippedFile
 from providers.search.corpus.indexing_task import IndexedFile
-from providers.search.corpus.packing import unpack, unpack_lines
+from providers.search.corpus.packing import stems_of, unpack_lines
 from providers.search.corpus.scanning import FoundFile
 
 FORMAT: Final = "6"
 """Changes with the schema, the extraction, the stems or what is left out: an index of another format is built anew."""
+IDENTITY: Final = "identity"
+"""Under which the index says its format, a space, and what it was made for."""
 LANGUAGE: Final = "language"
 """Under which the index says in which language its words are."""
 BUSY_SECONDS: Final = 30.0
@@ -152,11 +154,11 @@ class IndexWriter:
 
     def _adopt(self, identity: str) -> None:
         """Start over if the file was made by another format or for another folder."""
-        row = self._database.execute("SELECT value FROM meta WHERE key = 'identity'").fetchone()
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (IDENTITY,)).fetchone()
         if row is not None and row[0] != identity:
             raise IndexDamaged
         with self._database:
-            self._database.execute("INSERT OR REPLACE INTO meta VALUES ('identity', ?)", (identity,))
+            self._database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (IDENTITY, identity))
 
     def _remove(self, path: str, counts: Counter[str]) -> None:
         """Take out a document, and its stems from `counts`."""
@@ -171,9 +173,9 @@ class IndexWriter:
         stems = set(unpack_lines(other_stems))
         query = "SELECT first_passage, packed FROM packed_stems WHERE first_passage BETWEEN ? AND ?"
         for number, packed in run(query, passages).fetchall():
-            for rowid, passage in enumerate(unpack(packed), number):
+            for rowid, passage in enumerate(map(stems_of, unpack_lines(packed)), number):
                 # An index that does not hold the words must be told which ones go.
-                values = ("delete", rowid, passage.body, passage.heading, passage.title)
+                values = ("delete", rowid, *passage)
                 run(f"INSERT INTO passage_index (passage_index, {WORDS}) VALUES (?, ?, ?, ?, ?)", values)  # noqa: S608
                 stems |= passage.distinct()
         counts.subtract(stems - {""})
@@ -212,7 +214,7 @@ class IndexWriter:
         numbered = list(enumerate(found.passages, first))
         places = [(rowid, document, one.section, one.start, one.end) for rowid, one in numbered]
         run_for_each("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", places)
-        words = [(rowid, one.stems.body, one.stems.heading, one.stems.title) for rowid, one in numbered]
+        words = [(rowid, *one.stems) for rowid, one in numbered]
         run_for_each(f"INSERT INTO passage_index ({WORDS}) VALUES (?, ?, ?, ?)", words)  # noqa: S608
         packs = [(first + number, packed) for number, packed in found.packed_stems]
         run_for_each("INSERT INTO packed_stems VALUES (?, ?)", packs)

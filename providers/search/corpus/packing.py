@@ -1,9 +1,8 @@
-"""Stems of passages, and text, as an index keeps them: packed some kilobytes together, so that a few are read at a time."""
+"""Stems of passages, and text, as an index keeps them: packed some kilobytes together, so that few are read at once."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 PACK_CHARACTERS: Final = 4_000
 """Of stems in one pack. Four times as many take a tenth less room, and three times as long to unpack."""
@@ -11,8 +10,7 @@ PIECE_CHARACTERS: Final = 16_000
 """Of text in one piece. Whole documents take a little less room; to show a line of one all of it would be unpacked."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassageStems:
+class PassageStems(NamedTuple):
     """The stems of a passage in the order of its words, separated by spaces: just what was put into the index."""
 
     body: str
@@ -22,27 +20,25 @@ class PassageStems:
 
     def distinct(self) -> set[str]:
         """Each stem once."""
-        return {*self.body.split(), *self.heading.split(), *self.title.split()}
+        return set(" ".join(self).split())
 
 
-def pack(passages: Sequence[PassageStems]) -> Iterator[tuple[int, bytes]]:
+def pack(passages: Iterable[PassageStems]) -> Iterator[tuple[int, bytes]]:
     """Packs of neighbouring passages, each after the number of its first one."""
     first, size, lines = 0, 0, list[str]()
     for number, passage in enumerate(passages):
         if size >= PACK_CHARACTERS:
             yield first, pack_lines(lines)
             first, size, lines = number, 0, []
-        fields = (passage.body, passage.heading, passage.title)
-        lines.extend(fields)
-        size += sum(map(len, fields))
+        lines.append("\t".join(passage))
+        size += len(lines[-1])
     if lines:
         yield first, pack_lines(lines)
 
 
-def unpack(packed: bytes) -> list[PassageStems]:
-    """The passages of a pack."""
-    lines = unpack_lines(packed)
-    return [PassageStems(*fields) for fields in zip(lines[::3], lines[1::3], lines[2::3], strict=True)]
+def stems_of(line: str) -> PassageStems:
+    """The passage of a line of a pack."""
+    return PassageStems(*line.split("\t"))
 
 
 def pack_text(text: str) -> list[bytes]:
@@ -56,7 +52,7 @@ def unpack_text(pieces: Iterable[bytes]) -> str:
     return "".join(zlib.decompress(piece).decode("utf-8") for piece in pieces)
 
 
-def pack_lines(lines: Sequence[str]) -> bytes:
+def pack_lines(lines: Iterable[str]) -> bytes:
     """Lines of stems as bytes."""
     return zlib.compress("\n".join(lines).encode("utf-8"), 6)
 
