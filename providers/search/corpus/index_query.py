@@ -111,7 +111,7 @@ class _Search:
         return SearchHit(
             url=document_url(self.corpus, document.path),
             title=document.title,
-            snippet=self.reader.snippet(passage.passage),
+            snippet=self.reader.snippet(passage),
             rank=rank_number,
             provider=PROVIDER,
             source_type="file",

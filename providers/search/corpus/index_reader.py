@@ -2,17 +2,19 @@
 
 import json
 import sqlite3
-import zlib
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from providers.errors import CorpusUnknown, Unavailable
 from providers.interfaces import NO_DOCUMENT, ExtractedDocument, SkippedFile
 from providers.reading.canonical_text import Extraction
-from providers.search.corpus.index_store import BUSY_SECONDS, LANGUAGE
+from providers.search.corpus.index_store import BUSY_SECONDS, FORMAT, IDENTITY, LANGUAGE
+from providers.search.corpus.indexed_passages import snippet_of
+from providers.search.corpus.packing import PIECE_CHARACTERS, stems_of, unpack_lines, unpack_text
 
 MOST_PASSAGES: Final = 1_000
 """Best passages of a query that are looked at; sections are made of these."""
@@ -44,9 +46,8 @@ class DocumentRow:
     pages: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A passage that matches, with its BM25 score (higher is better)."""
+class Match(NamedTuple):
+    """A passage that matches, with its BM25 score (higher is better): a tuple, since each query makes a thousand."""
 
     passage: int
     score: float
@@ -58,14 +59,21 @@ class Match:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index for reading. Raises `CorpusUnknown` if there is none, `Unavailable` if it cannot be used."""
+    """Open an index for reading, as it is at this moment.
+
+    Raises `CorpusUnknown` if there is none of this format, `Unavailable` if it cannot be used.
+    """
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             database.execute("PRAGMA query_only=ON")
-            yield IndexReader(database)
+            database.execute("BEGIN")  # all that is read is of one moment, and is locked once
+            reader = IndexReader(database)
+            if reader.format() != FORMAT:
+                raise CorpusUnknown("another version has indexed the corpus: index it again")
+            yield reader
         finally:
             database.close()
     except sqlite3.DatabaseError as error:
@@ -92,6 +100,11 @@ class IndexReader:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+
+    def format(self) -> str:
+        """The format that it was made in."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (IDENTITY,)).fetchone()
+        return str(row[0]).partition(" ")[0] if row else ""
 
     def status(self) -> IndexStatus:
         """Digest, time and counts."""
@@ -123,7 +136,7 @@ class IndexReader:
         """In how many documents each stem occurs."""
         counts = {}
         for stem in stems:
-            row = self._database.execute("SELECT doc FROM document_counts WHERE term = ?", (stem,)).fetchone()
+            row = self._database.execute("SELECT documents FROM stems WHERE stem = ?", (stem,)).fetchone()
             counts[stem] = int(row[0]) if row else 0
         return counts
 
@@ -138,15 +151,19 @@ class IndexReader:
             " SELECT p.id, -best.score, p.document, p.section, p.start, p.stop FROM best JOIN passages p USING (id)",
             (expression, MOST_PASSAGES),
         )
-        return [Match(*row) for row in rows]
+        return list(map(Match._make, rows))
 
     def passage_stems(self, passages: Sequence[int]) -> list[tuple[frozenset[str], frozenset[str]]]:
         """For each passage the stems of its words, and those of its headings and title."""
         found = {}
-        marks = ", ".join("?" * len(passages))
-        query = f"SELECT rowid, body, heading, title FROM passage_index WHERE rowid IN ({marks})"  # noqa: S608
-        for rowid, body, heading, title in self._database.execute(query, list(passages)):
-            found[rowid] = (frozenset(body.split(" ")), frozenset(f"{heading} {title}".split(" ")))
+        query = "SELECT first_passage, packed FROM packed_stems WHERE first_passage <= ? ORDER BY 1 DESC LIMIT 1"
+        first, lines = 0, list[str]()
+        for passage in sorted(passages):
+            if passage - first >= len(lines):
+                first, packed = self._database.execute(query, (passage,)).fetchone()
+                lines = unpack_lines(packed)
+            body, heading, title = stems_of(lines[passage - first])
+            found[passage] = frozenset(body.split()), frozenset(f"{heading} {title}".split())
         return [found[passage] for passage in passages]
 
     def section(self, document: int, number: int) -> tuple[int, int, str]:
@@ -194,12 +211,21 @@ class IndexReader:
             json.loads(pages),
         )  # fmt: skip
 
-    def snippet(self, passage: int) -> str:
+    def snippet(self, passage: Match) -> str:
         """The beginning of a passage on one line."""
-        (words,) = self._database.execute("SELECT snippet FROM passages WHERE id = ?", (passage,)).fetchone()
-        return str(words)
+        first, last = passage.start // PIECE_CHARACTERS, (passage.end - 1) // PIECE_CHARACTERS
+        start = passage.start - first * PIECE_CHARACTERS
+        text = self._pieces(passage.document, first, last)
+        return snippet_of(text[start : start + passage.end - passage.start])
 
     def text(self, document: int) -> str:
         """The stored text of a document."""
-        (packed,) = self._database.execute("SELECT text FROM documents WHERE id = ?", (document,)).fetchone()
-        return zlib.decompress(packed).decode("utf-8")
+        return self._pieces(document, 0, sys.maxsize)
+
+    def _pieces(self, document: int, first: int, last: int) -> str:
+        rows = self._database.execute(
+            "SELECT p.packed FROM documents d JOIN text_pieces p"
+            " ON p.id BETWEEN d.first_piece + ? AND d.first_piece + min(?, d.pieces - 1) WHERE d.id = ? ORDER BY p.id",
+            (first, last, document),
+        )
+        return unpack_text(packed for (packed,) in rows)

@@ -109,19 +109,21 @@ class CorpusLibrary:
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
 
-        A corpus that was never indexed is indexed first.
+        A corpus that was never indexed, or by another version, is indexed first.
         """
         name = request.corpus
         if name is None:
             raise CorpusUnknown("the search names no corpus")
         if self._published is not None:
             snapshot = await self._published.get(name, request.corpus_digest)
-            index, language = await self._published.index_file(snapshot), snapshot.language
-        else:
-            index, language = self._index(name), self._registry.get(name).language
-            if not index.exists():
-                await self.refresh(name)
-        return await asyncio.to_thread(search_index, index, name, language, request)
+            index = await self._published.index_file(snapshot)
+            return await asyncio.to_thread(search_index, index, name, snapshot.language, request)
+        index, language = self._index(name), self._registry.get(name).language
+        try:
+            return await asyncio.to_thread(search_index, index, name, language, request)
+        except CorpusUnknown:
+            await self.refresh(name)
+            return await asyncio.to_thread(search_index, index, name, language, request)
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         """Bring the index up to date (only changed files are read), and publish it where hosts share snapshots.
@@ -188,28 +190,29 @@ class CorpusLibrary:
         return self._home / "indexes" / f"{name}.sqlite3"
 
     def _status(self, name: str) -> IndexStatus:
-        index = self._index(name)
-        if not index.exists():
+        try:
+            with open_index(self._index(name)) as reader:
+                return reader.status()
+        except CorpusUnknown:
             return NOT_INDEXED
-        with open_index(index) as reader:
-            return reader.status()
 
     def _find_indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
-        index = self._index(name)
-        if not index.exists():
+        try:
+            with open_index(self._index(name)) as reader:
+                row = reader.document(path=address)
+                if row is None or row.raw_hash != sha256(raw):
+                    return None
+                return document_of(url, raw, reader.text(row.id), row)
+        except CorpusUnknown:
             return None
-        with open_index(index) as reader:
-            row = reader.document(path=address)
-            if row is None or row.raw_hash != sha256(raw):
-                return None
-            return document_of(url, raw, reader.text(row.id), row)
 
 
 def _list_skipped(index: Path) -> list[SkippedFile]:
-    if not index.exists():
+    try:
+        with open_index(index) as reader:
+            return reader.skipped()
+    except CorpusUnknown:
         return []
-    with open_index(index) as reader:
-        return reader.skipped()
 
 
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:

@@ -167,7 +167,7 @@ async def _read_batch(
 
 def _finish(writer: IndexWriter, scan: Scan, known: dict[str, tuple[int, int]], changed: Sequence[FoundFile]) -> None:
     gone = known.keys() - {file.address for file in scan.files}
-    if len(changed) >= OPTIMIZE_FROM:
+    if len(changed) >= min(OPTIMIZE_FROM, len(scan.files) / 2):
         writer.optimize()
     writer.finish(sorted(gone), scan.skipped, {})
     digest = digest_of(writer.hashes())
@@ -175,3 +175,4 @@ def _finish(writer: IndexWriter, scan: Scan, known: dict[str, tuple[int, int]], 
         writer.finish(
             (), scan.skipped, {"digest": digest, "indexed_at": datetime.now(UTC).isoformat(timespec="seconds")}
         )
+    writer.give_back()

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -165,17 +165,14 @@ class QueryWeights:
         """How much a heading is about the question (0 to 1): what it covers, lowered by what else it speaks of."""
         keys = heading_keys(heading, language)
         plain = {key for key in keys if not PARTS.search(key)}
-        light = {stem for stem, weight in self.weights.items() if weight < LIGHT * sum(self.weights.values())}
-        telling = plain - light
+        telling = plain - self._light
         if not telling:
             return 0.0
-        asked = set(self.weights).union(*self.parts.values(), self.joined.values())
-        return len(telling & asked) / len(telling) * self.coverage(keys, frozenset())
+        return len(telling & self._asked) / len(telling) * self.coverage(keys, frozenset())
 
     def coverage(self, body: frozenset[str], context: frozenset[str]) -> float:
         """Share of the question's weight that a passage covers (0 to 1); words of its headings count half."""
-        total = sum(self.weights.values())
-        if not total:
+        if not self._total:
             return 0.0
         covered = 0.0
         for key, weight in self.weights.items():
@@ -184,4 +181,16 @@ class QueryWeights:
                 covered += weight
             elif key in context or (parts and parts <= context) or self.joined.get(key) in context:
                 covered += HEADING_CREDIT * weight
-        return covered / total
+        return covered / self._total
+
+    @cached_property
+    def _total(self) -> float:
+        return sum(self.weights.values())
+
+    @cached_property
+    def _light(self) -> frozenset[str]:
+        return frozenset(stem for stem, weight in self.weights.items() if weight < LIGHT * self._total)
+
+    @cached_property
+    def _asked(self) -> frozenset[str]:
+        return frozenset(self.weights).union(*self.parts.values(), self.joined.values())

@@ -329,6 +329,30 @@ async def test_a_damaged_index_is_built_anew(library, tmp_path):
     assert (await library.refresh("manual")).digest == before.digest
 
 
+async def test_an_index_of_another_version_is_built_anew(library, folder, tmp_path):
+    """Whatever another version has left is no state of the corpus: searching, reading and indexing do without it."""
+    before = await library.refresh("manual")
+    answer = await ask(library, "checkpoint")
+    index = tmp_path / "home/indexes/manual.sqlite3"
+
+    def make_old():
+        with sqlite3.connect(index) as database:
+            database.executescript(
+                "DROP TABLE text_pieces; DROP TABLE packed_stems; ALTER TABLE documents ADD COLUMN text BLOB;"
+                "UPDATE meta SET value = '5 ' || substr(value, 3) WHERE key = 'identity'"
+            )
+        database.close()
+
+    make_old()
+    assert (await library.describe("manual")).indexed_at == ""
+    assert await library.skipped("manual") == []
+    assert "checkpoint" in (await library.read("corpus:manual/wal.html")).text
+    assert await ask(library, "checkpoint") == answer
+    make_old()
+    assert (await library.refresh("manual")).digest == before.digest
+    assert await ask(library, "checkpoint") == answer
+
+
 async def test_a_kill_between_batches_loses_no_batch(library, folder, tmp_path):
     """What was committed before a kill is kept, and only the rest is read again."""
     await library.refresh("manual")
