@@ -23,6 +23,7 @@ from contracts.checking_roles import (
     CorrectOutput,
 )
 from contracts.claims import Verdict
+from contracts.display_text import plural
 from contracts.evidence import Evidence
 from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.identity import evidence_id, sub_query_id
@@ -212,7 +213,7 @@ class _Verifying:
             return False
         plan, failed, read = state.plan, list(state.failed_branches), len(state.readable_sources())
         state.plan = plan.with_nodes(*nodes)
-        run.note("status", f"searching for {len(nodes)} claims that are not borne out", level="info")
+        run.note("status", f"searching for what no source bears out: {plural(len(nodes), 'claim')}", level="info")
         try:
             await Gathering(run, nodes).carry_out()
         except Interrupted:

@@ -338,6 +338,18 @@ WAYS: dict[str, Way] = {
         disturb=lambda run: run.at("write_report", 1, lambda: run.task and run.task.cancel()),
     ),
     "checked": Way(scenario="good", by_role=EMBROIDERS, wishes=FULL, requests=True),
+    "checked_in_vain": Way(
+        scenario="good",
+        by_role=EMBROIDERS,
+        wishes=FULL,
+        disturb=lambda run: run.failing("search", "Unavailable", *range(3, 30), words=": no answer"),
+    ),
+    "checked_too_late": Way(
+        scenario="good",
+        by_role=EMBROIDERS,
+        wishes=FULL,
+        disturb=lambda run: run.at("search", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+    ),
     "checked_in_parts": Way(scenario="good", by_role=EMBROIDERS, wishes=LONG | FULL, requests=True, ordered=False),
     "reworded": Way(scenario="gaps", by_role={"synthesizer": "rewords"}, wishes=FULL | REVIEWED, requests=True),
     "ill_checked": Way(

@@ -111,6 +111,9 @@ def test_language_of_the_page_is_the_language_of_the_report() -> None:
     german = rendered(resolved=make_resolved(language="de")).html
     assert '<html lang="de">' in german
     assert '<section class="apparatus" id="sources"><h2>Quellen</h2>' in german
+    austrian = rendered(resolved=make_resolved(language="de-AT")).html
+    assert '<html lang="de-AT">' in austrian
+    assert '<section class="apparatus" id="sources"><h2>Quellen</h2>' in austrian
     russian = rendered(resolved=make_resolved(language="ru")).html
     assert '<section class="apparatus" id="sources" lang="en"><h2>Sources</h2>' in russian
     assert '<html lang="en">' in rendered(resolved=make_resolved(language='"><script>')).html

@@ -206,6 +206,11 @@ async def test_long_report_is_cut_inline_and_stored_whole() -> None:
     rendered, store = await run(SAMPLE.state(), draft)
     assert (len(rendered.text), rendered.cut) == (INLINE_REPORT_CHARACTERS, True)
     assert len(await store.get_text(rendered.files.markdown)) > INLINE_REPORT_CHARACTERS
+    start = f"# T\n\nTold [{SAMPLE.rule.id}].\n\nx"
+    room = INLINE_REPORT_CHARACTERS - len((await run(SAMPLE.state(), start))[0].text)
+    for more, cut in ((room, False), (room + 1, True)):
+        rendered, _ = await run(SAMPLE.state(), start + "x" * more)
+        assert (len(rendered.text), rendered.cut) == (INLINE_REPORT_CHARACTERS, cut)
 
 
 def test_sources_of_the_draft_are_replaced_by_ours() -> None:
