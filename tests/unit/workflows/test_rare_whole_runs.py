@@ -56,6 +56,8 @@ FOLDER = Path(__file__).parent / "rare_whole_runs"
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=\")[0-9a-f]{32}(?=\")")
 WORDS = re.compile(rf"(?:{WORD}){{3,}}")
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
+UNTIL_ABANDONED = 20.0
+"""Seconds that nobody waits for: the call is cancelled before."""
 ELSEWHERE = {"report", "report_ref", "files", "usage", "citations"}
 """Of the result: what is recorded with the report, and in the state."""
 ONE_BY_ONE = {"max_parallel": 1, "max_parallel_reads": 1, "max_iterations": 2, "max_sub_queries": 2}
@@ -197,6 +199,16 @@ class Run:
 
         self.before(activity, once)
 
+    def stop_at(self, activity: str, call: int, reason: StopReason) -> None:
+        """Interrupt the run when one call of an activity begins; how long that call takes decides nothing then."""
+
+        async def stop(number: int, _: Any) -> None:
+            if number == call:
+                self.inbox.interrupt(reason)
+                await asyncio.sleep(UNTIL_ABANDONED)
+
+        self.before(activity, stop)
+
 
 @dataclass
 class Way:
@@ -313,18 +325,16 @@ WAYS: dict[str, Way] = {
     "few_tokens": Way(scenario="gaps", wishes={"limits": {"max_tokens": 30_000}}),
     "stopped": Way(
         scenario="gaps",
-        disturb=lambda run: run.at("analyze_sources", 2, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+        disturb=lambda run: run.stop_at("analyze_sources", 2, StopReason.USER_STOPPED),
     ),
     "stopped_again": Way(
         scenario="gaps",
-        disturb=lambda run: run.at("search", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+        disturb=lambda run: run.stop_at("search", 3, StopReason.USER_STOPPED),
     ),
-    "out_of_time": Way(
-        disturb=lambda run: run.at("read_source", 2, lambda: run.inbox.interrupt(StopReason.BUDGET_TIME))
-    ),
+    "out_of_time": Way(disturb=lambda run: run.stop_at("read_source", 2, StopReason.BUDGET_TIME)),
     "aborted": Way(
         wishes={"on_deadline": "abort"},
-        disturb=lambda run: run.at("analyze_sources", 1, lambda: run.inbox.interrupt(StopReason.BUDGET_TIME)),
+        disturb=lambda run: run.stop_at("analyze_sources", 1, StopReason.BUDGET_TIME),
     ),
     "outage": Way(scenario="gaps", disturb=lambda run: run.failing("search", failures.SEARCH_REJECTED)),
     "unreadable": Way(disturb=lambda run: run.failing("read_source", failures.SOURCE_UNREADABLE, kind="not_found")),
@@ -348,7 +358,7 @@ WAYS: dict[str, Way] = {
         scenario="good",
         by_role=EMBROIDERS,
         wishes=FULL,
-        disturb=lambda run: run.at("search", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+        disturb=lambda run: run.stop_at("search", 3, StopReason.USER_STOPPED),
     ),
     "checked_in_parts": Way(scenario="good", by_role=EMBROIDERS, wishes=LONG | FULL, requests=True, ordered=False),
     "reworded": Way(scenario="gaps", by_role={"synthesizer": "rewords"}, wishes=FULL | REVIEWED, requests=True),
@@ -378,7 +388,7 @@ WAYS: dict[str, Way] = {
         scenario="good",
         by_role={"synthesizer": "rewords"},
         wishes=FULL,
-        disturb=lambda run: run.at("check_claims", 1, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+        disturb=lambda run: run.stop_at("check_claims", 1, StopReason.USER_STOPPED),
     ),
     "parts": Way(
         scenario="thorough",
@@ -446,7 +456,7 @@ WAYS: dict[str, Way] = {
     "steps_stopped": Way(
         strategy="reflective",
         scenario="good",
-        disturb=lambda run: run.at("read_source", 3, lambda: run.inbox.interrupt(StopReason.USER_STOPPED)),
+        disturb=lambda run: run.stop_at("read_source", 3, StopReason.USER_STOPPED),
     ),
 }
 

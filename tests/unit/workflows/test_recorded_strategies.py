@@ -80,7 +80,7 @@ def look(*pages: int, query: str = "") -> Turn:
 
 def interrupted(activity: str, call: int, reason: StopReason = StopReason.USER_STOPPED) -> Callable[[Run], object]:
     """The run is to end before one call of an activity."""
-    return lambda run: run.at(activity, call, lambda: run.inbox.interrupt(reason))
+    return lambda run: run.stop_at(activity, call, reason)
 
 
 def steered(activity: str, call: int, *words: str) -> Callable[[Run], object]:
