@@ -190,7 +190,7 @@ def _supervisor(request: roles.ReflectInput, _: PromptRendering) -> dict[str, st
     return {
         "phase": request.phase,
         "reflection": guard(request.prompt),
-        "metrics": "\n".join(f"- {name}: {value:g}" for name, value in sorted(request.metrics.items())) or "- none",
+        "metrics": "\n".join(f"- {name}: {value:g}" for name, value in sorted(request.metrics.items())),
         "gate": f"{verdict}, {request.gate_score:g} of 10",
         "gaps": list_items("Open gaps:", "gaps", request.open_gaps),
     }

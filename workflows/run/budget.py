@@ -6,6 +6,7 @@ So no limit is exceeded as long as no call needs more than its reservation.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
@@ -110,7 +111,7 @@ class Holdings:
     def __init__(self) -> None:
         self._under_way: dict[int, Reservation] = {}
         self._unexplained = NOTHING
-        self._opened = 0
+        self._numbers = count()
         self.changes = 0
         """Counts up whenever something was given back or given up: who waits for room looks again."""
 
@@ -126,9 +127,9 @@ class Holdings:
 
     def open(self, wanted: Reservation) -> int:
         """Reserve; the number is for closing it."""
-        self._opened += 1
-        self._under_way[self._opened] = wanted
-        return self._opened
+        number = next(self._numbers)
+        self._under_way[number] = wanted
+        return number
 
     def close(self, number: int, left: Reservation) -> None:
         """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""

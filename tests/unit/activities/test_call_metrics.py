@@ -1,6 +1,7 @@
 """What is counted of calls."""
 
 import pytest
+from structlog.testing import capture_logs
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -36,7 +37,9 @@ async def test_a_failed_call_is_counted_by_what_failed() -> None:
         async with count_attempts(SEARCHING):
             raise NotConfigured("no key")
 
-    with pytest.raises(ApplicationError):
+    with pytest.raises(ApplicationError), capture_logs() as logs:
         await environment.run(work)
+    told = {"activity": "unknown", "research_id": "test", "failure_reason": failures.SEARCH_NOT_CONFIGURED}
+    assert logs == [{"event": "call.failed", "log_level": "warning", "attempt": 1, "final": True, **told}]
     said = {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
     assert meter.told == [["counter", CALL_FAILURES, DESCRIPTIONS[CALL_FAILURES], None, 1, said]]

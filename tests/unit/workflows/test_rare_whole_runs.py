@@ -348,6 +348,9 @@ WAYS: dict[str, Way] = {
         disturb=lambda run: run.at("write_report", 1, lambda: run.task and run.task.cancel()),
     ),
     "checked": Way(scenario="good", by_role=EMBROIDERS, wishes=FULL, requests=True),
+    "weighing_lost": Way(
+        scenario="good", wishes=FULL, disturb=lambda run: run.failing("weigh_claims", "Unavailable", words=": full")
+    ),
     "checked_in_vain": Way(
         scenario="good",
         by_role=EMBROIDERS,

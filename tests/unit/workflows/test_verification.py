@@ -272,6 +272,8 @@ async def test_a_draft_below_the_bar_is_revised_and_the_better_one_kept(tmp_path
             review = run.state.result.review
             writers = run.api.counts()["synthesizer"]
             draft = run.state.draft.document
+            told = [event.text for event in run.state.events if event.type == "review.finished"]
+        assert told[-1] == f"a revision scores {scores[1]} and was {'kept' if kept else 'dropped'}"
         assert writers == 2
         assert review.method == "model"
         assert review.revised is kept

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
+from contracts.claims import CheckMethod, Verdict
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS
 from tests.unit.activities.reporting.test_audit import RENDERING, REPORT
@@ -37,6 +38,9 @@ def alterations(value: Any) -> dict[str, Any]:
         return {"the contrary": not value}
     if isinstance(value, int | float):
         return {"one more": value + 1}
+    for words in ([each.value for each in Verdict], [each.value for each in CheckMethod]):
+        if value in words:
+            return {f"{word} instead": word for word in words if word != value}
     if isinstance(value, str):
         return {"other words": f"{value} indeed", "no words": ""}
     if isinstance(value, list) and value:

@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.claim_finder import claims_of_draft
-from activities.reporting.render import ReportingActivities, render
+from activities.reporting.render import ReportingActivities, evidence_texts, render
 from contracts import failures
 from contracts.activities import render_report
 from contracts.claims import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
@@ -18,6 +18,7 @@ from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
+from providers.errors import ContentMissing
 from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
@@ -185,6 +186,16 @@ async def test_missing_text_ends_the_rendering() -> None:
     with pytest.raises(ApplicationError) as caught:
         await run(SAMPLE.state(), SAMPLE.draft, without=digest(VACUUM))
     assert caught.value.type == failures.CONTENT_MISSING
+
+
+def test_evidence_without_a_text_is_missing() -> None:
+    """Whether its source is unknown or was never stored."""
+    state = SAMPLE.state()
+    assert {text.hash for text in evidence_texts(state)} <= set(SAMPLE.texts)
+    named = state.sources[SAMPLE.rule.source_id]
+    for sources in ({}, {**state.sources, named.id: named.model_copy(update={"text": None})}):
+        with pytest.raises(ContentMissing, match="there is no stored text for its source"):
+            evidence_texts(state.model_copy(update={"sources": sources}))
 
 
 async def test_state_without_an_ending_is_refused() -> None:
