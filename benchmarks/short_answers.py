@@ -1,7 +1,8 @@
 """How good are short answers without a model? Short questions, as people ask first, to real collections.
 
     python -m benchmarks.short_answers [--only NAME …] [--collection NAME=FOLDER …] [--home DIR]
-                                       [--split development|held_out|half_a|half_b|half_c|half_d|half_e] [--verbose] [--check]
+                                       [--split development|held_out|half_a|half_b|half_c|half_d|half_e]
+                                       [--verbose] [--check]
 
 An answer is right if the section "Short answer" holds what the question's pattern says. One that is not right, of a run
 that calls itself completed, is confidently wrong. An unanswerable question is admitted by another outcome, or without a
@@ -163,7 +164,12 @@ COLLECTIONS: Final = {
         Collection("nut", "manual, questions", "en", Path("/usr/share/doc/nut-doc/html"), (), "nut-doc"),
         Collection("aptitude-fr", "manual", "fr", Path("/usr/share/doc/aptitude/html/fr"), (), "aptitude-doc-fr"),
         Collection(
-            "weechat-de", "manual, questions", "de", Path("/usr/share/doc/weechat-doc/html"), ("*.de.html",), "weechat-doc"
+            "weechat-de",
+            "manual, questions",
+            "de",
+            Path("/usr/share/doc/weechat-doc/html"),
+            ("*.de.html",),
+            "weechat-doc",
         ),
         Collection("halvern", "articles", "en", QUESTIONS / "articles" / "halvern"),
         Collection("lindenau", "articles", "de", QUESTIONS / "articles" / "lindenau"),
