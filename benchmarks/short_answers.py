@@ -1,7 +1,8 @@
 """How good are short answers without a model? Short questions, as people ask first, to real collections.
 
     python -m benchmarks.short_answers [--only NAME …] [--collection NAME=FOLDER …] [--home DIR]
-                                       [--split development|held_out|half_a|half_b|half_c|half_d] [--verbose] [--check]
+                                       [--split development|held_out|half_a|half_b|half_c|half_d|half_e]
+                                       [--verbose] [--check]
 
 An answer is right if the section "Short answer" holds what the question's pattern says. One that is not right, of a run
 that calls itself completed, is confidently wrong. An unanswerable question is admitted by another outcome, or without a
@@ -32,9 +33,9 @@ from providers.search.corpus.index_reader import open_index
 
 QUESTIONS: Final = Path(__file__).with_name("short_questions")
 SPLITS: Final = ("development", "held_out")
-HALVES: Final = ("half_a", "half_b", "half_c", "half_d")
+HALVES: Final = ("half_a", "half_b", "half_c", "half_d", "half_e")
 """Questions to other collections, two halves at a time: who tunes the rules sees `half_a` and `half_c` only; the other
-two, `half_b` and `half_d`, are asked at the end."""
+two, `half_b` and `half_d`, are asked at the end. `half_e` has no other half: it is asked before and after a change."""
 WITHIN: Final = 400
 """Characters between a subject and what is said of it, where a question says nothing else."""
 PROCESSES: Final = 2
@@ -158,6 +159,17 @@ COLLECTIONS: Final = {
             Path("/usr/share/libreoffice/help/nl/text"),
             ("scalc/*", "swriter/*", "shared/0?/*", "shared/guide/*", "shared/optionen/*"),
             "libreoffice-help-nl",
+        ),
+        Collection("borgbackup", "manual", "en", Path("/usr/share/doc/borgbackup/html"), (), "borgbackup-doc"),
+        Collection("nut", "manual, questions", "en", Path("/usr/share/doc/nut-doc/html"), (), "nut-doc"),
+        Collection("aptitude-fr", "manual", "fr", Path("/usr/share/doc/aptitude/html/fr"), (), "aptitude-doc-fr"),
+        Collection(
+            "weechat-de",
+            "manual, questions",
+            "de",
+            Path("/usr/share/doc/weechat-doc/html"),
+            ("*.de.html",),
+            "weechat-doc",
         ),
         Collection("halvern", "articles", "en", QUESTIONS / "articles" / "halvern"),
         Collection("lindenau", "articles", "de", QUESTIONS / "articles" / "lindenau"),

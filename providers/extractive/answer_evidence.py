@@ -143,6 +143,8 @@ def _figures(look: _Look) -> list[int]:
 
 
 def _person(look: _Look) -> AnswerEvidence:
+    if look.known.code == "en" and _is_of_a_part(look):
+        return NONE
     makers = look.known.tells["makers"].places(look.piece.tokens)
     own = set(fold(look.asked.text))
     names = [
@@ -169,6 +171,21 @@ def _person(look: _Look) -> AnswerEvidence:
         if len(look.piece.tokens[p]) > 3 and stem(look.piece.tokens[p], look.asked.language) not in asked
     ]
     return AnswerEvidence(ROLE, tuple(roles)) if roles else NONE
+
+
+def _is_of_a_part(look: _Look) -> bool:
+    """Whether the name stands only before a noun that is something else: who wrote a Postfix patch wrote no Postfix."""
+    names = {token for name in look.asked.names for token in fold(name)}
+    told, piece = [place for place, token in enumerate(look.piece.tokens) if token in names], look.piece
+    asked = set(fold(look.asked.text))
+    small = look.known.stop | look.known.tells["makers"].first_words() | _SAME_THING | asked
+    for place in told:
+        after = piece.starts[place] + len(piece.tokens[place])
+        following = piece.tokens[place + 1] if place + 1 < len(piece.tokens) else ""
+        gap = piece.text[after : piece.starts[place + 1]] if following else "."
+        if gap.strip(" -/") or following in small or not following[:1].isalpha() or following.endswith(("ed", "'s")):
+            return False
+    return bool(told)
 
 
 def _asked_stems(look: _Look) -> set[str]:
@@ -225,7 +242,7 @@ def _count(look: _Look) -> AnswerEvidence:
         return _duration(look)
     counted = {stem(word, look.asked.language) for word in look.asked.counted}
     sizes = look.known.tells["size_units"]
-    other = set(look.piece.places_of(YEAR)) | set(look.piece.places_of(_SHARE))
+    other = {place for kind in (YEAR, _SHARE, _IN_A_FORMULA) for place in look.piece.places_of(kind)}
     figures = [
         place
         for place in (*_figures(look), *look.known.tells["unlimited"].places(tokens))
@@ -346,6 +363,10 @@ def _value(look: _Look) -> AnswerEvidence:
 
 def _steps(look: _Look) -> AnswerEvidence:
     if _is_done_already(look):
+        return AnswerEvidence(DONE)
+    if look.known.asks_inside["find_out"].found(fold(look.asked.text)) and not look.known.tells["showing"].found(
+        look.piece.tokens
+    ):
         return AnswerEvidence(DONE)
     told = look.known.tells["steps"].places(look.piece.tokens)
     marked = look.piece.places_of(_COMMAND)
@@ -502,6 +523,11 @@ def _statement(look: _Look) -> AnswerEvidence:
     return AnswerEvidence(0.6 if len(look.piece.tokens) >= 5 else 0.2)
 
 
+_SAME_THING: Final = frozenset(
+    """project software program programme system server client library language tool package engine kernel application
+    app database daemon suite framework editor shell community has itself today now first originally""".split()
+)
+"""Nouns behind a name that still mean what has the name: `the Git project`."""
 _CAPITAL: Final = re.compile(r"\b[A-ZÀ-Ý][\w'’-]{0,40}[a-zà-ÿ]")
 _JOINED: Final = re.compile(r"[a-z](?<!Mc)(?<!Mac)(?<!De)(?<!Le)(?<!La)(?<!Van)(?<!Fitz)[A-Z]")
 """A name of a program amid names of people: `ForeignKey`."""
@@ -510,6 +536,7 @@ _IN_BRACKETS: Final = re.compile(r"\(([^()]{2,80})\)")
 _SHARE: Final = re.compile(
     r"(?<![\d.,])\d[\d.,]*+\s?(?:%|percent|per\s+cent|prozent|pour\s+cent|por\s+ciento|per\s+cento|por\s+cento|procent)"
 )
+_IN_A_FORMULA: Final = re.compile(r"(?:(?<=[+*])|(?<=[+*]\s)|(?<=\s/\s))\d")
 _CLAUSE_END: Final = re.compile(r"\s*(?:$|[.;)](?:\s|$))")
 _PAST: Final = frozenset("was were did wurde wurden war ist été fue foi è werd is".split())
 _TIME_SIGN: Final = re.compile(r"\d\s?(?:ms|s|min|h|d)\b")

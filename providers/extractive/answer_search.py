@@ -9,8 +9,8 @@ from typing import Final
 from providers.extractive.answer_evidence import DONE, AnswerEvidence, Piece, evidence
 from providers.extractive.asked_form import MEASURES, OF_A_NAME, AnswerForm, AskedForm, questions_of, read_asked
 from providers.extractive.lexicon import ASIDE_OPENING, HYPOTHETICAL, OF_THE_TEXT, PAST
-from providers.extractive.question_terms import PARTS, Frequencies, key_words, text_pairs, word_keys
-from providers.extractive.sentence_context import SentenceContext, commands_follow, list_follows
+from providers.extractive.question_terms import PARTS, Frequencies, text_pairs, word_keys
+from providers.extractive.sentence_context import SentenceContext, commands_follow, list_follows, row_under_header
 from providers.extractive.sentence_places import HISTORY, NUMBERING
 from providers.extractive.sources_read import Reading
 from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign
@@ -21,6 +21,8 @@ from providers.text import stem
 LABEL_CREDIT: Final = 0.95
 ENTRY_CREDIT: Final = 0.8
 """For what an entry said before, under the same term line."""
+SUBJECT_CREDIT: Final = 0.95
+"""For what a pronoun at the head of the sentence stands for."""
 HEADING_CREDIT: Final = 0.85
 OUTER_CREDIT: Final = 0.7
 BESIDE_CREDIT: Final = 0.6
@@ -55,11 +57,14 @@ CERTAIN: Final = 0.8
 """Evidence from which on a sign is no weak one."""
 REPLY_STRENGTH: Final = 1.2
 SAME_QUESTION: Final = 0.8
-"""Share of the weight, and of the words, that a question of a document must have in common with the one asked."""
+"""Share of the weight of the question asked that a question of a document must have."""
+NO_OTHER_QUESTION: Final = 0.65
+"""Share of the words of a question of a document that the question asked must have."""
 LONGEST: Final = 1_200
 """Characters of a sentence that can be quoted."""
 COUNTED_COVERAGE: Final = 0.58
 """Coverage that is enough where the number stands right beside what is counted."""
+MANY_WIDE: Final = 2
 LOOKED_AT: Final = 0.5
 SIDES: Final = ("one", "other")
 LEAST_OPPOSED: Final = 0.68
@@ -67,9 +72,21 @@ OPPOSED_STRENGTH: Final = 0.6
 """What a sentence about one side of a difference has for opening with it."""
 NO_PROSE: Final = re.compile(r"\]\(|[-=~_]{6}|\(\d++\): ")
 """What rules, links and lists of changes have in them."""
+ASKER: Final = {
+    "en": re.compile(r"\W{0,3}I(?:['’]\w{1,3})?\s"),
+    "de": re.compile(r"\W{0,3}Ich\s"),
+    "fr": re.compile(r"\W{0,3}J(?:e\s|['’])"),
+    "nl": re.compile(r"\W{0,3}Ik\s"),
+}
+"""How a sentence opens in which somebody tells what happened to him: the question of another, or a memory."""
+MANUAL_PAGE: Final = re.compile(r"\w\(\d[a-z]?\)")
+MOST_MANUAL_PAGES: Final = 3
+"""Names of manual pages from which on a sentence is a list of where else to look."""
 FAR: Final = 14
 """Words from which a figure is hardly said of a subject any more."""
 POINTED: Final = MEASURES | {AnswerForm.VALUE, AnswerForm.PERSON, AnswerForm.TIME, AnswerForm.PLACE}
+IN_UNITS: Final = frozenset({AnswerForm.AMOUNT, AnswerForm.MONEY, AnswerForm.SIZE, AnswerForm.DURATION})
+"""Forms whose unit the header of a table may say for all of its rows."""
 SPACIOUS: Final = frozenset(
     {
         AnswerForm.STEPS,
@@ -83,6 +100,14 @@ SPACIOUS: Final = frozenset(
     }
 )
 """Forms whose answer may take a whole paragraph."""
+
+
+LONGEST_ENTRY: Final = 2_500
+"""Characters of a page that answers its only question; a longer one is an essay that opens with it."""
+HEADED: Final = frozenset(
+    {AnswerForm.STEPS, AnswerForm.REASON, AnswerForm.DIFFERENCE, AnswerForm.CONSEQUENCE, AnswerForm.MECHANISM}
+)
+"""Forms that a heading asks for by its opening words, without a question mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +157,12 @@ class AnswerSearch:
     def _replies(self, reading: Reading) -> Iterable[FoundAnswer]:
         """The first sentences after a question of the document that is the very question asked."""
         document = reading.document
-        headed = [(index, title) for index, title in _first_sentences(document) if "?" in title]
-        for index, title in headed if len(headed) > 1 else ():
+        headed = [
+            (index, title)
+            for index, title in _first_sentences(document)
+            if "?" in title or self._asks_alike(title, document.language)
+        ]
+        for index, title in headed if len(headed) > 1 or len(document.text) <= LONGEST_ENTRY else ():
             if any(self._same_question(one, document.language) for one in questions_of(title)):
                 made = FoundAnswer(reading, index, REPLY_STRENGTH, 1.0, AnswerEvidence(1.0), index, reply=True)
                 self._seen[(reading.source.id, index)] = made
@@ -202,18 +231,23 @@ class AnswerSearch:
         by_word = {one.word: one for one in self.wanted}
         return tuple(by_word[side] for side in self.asked.sides or () if side in by_word)
 
+    def _asks_alike(self, title: str, language: str) -> bool:
+        """Whether a heading without a question mark begins as the question does: `How to prune old backups`."""
+        return self.asked.form in HEADED and read_asked(title, language).form is self.asked.form
+
     def _same_question(self, text: str, language: str) -> bool:
-        keys = {key for word in key_words(text, language) for key in word_keys(word, language)[:1]}
+        given = read_asked(text, language)
+        keys = {key for word in given.content for key in word_keys(word, language)[:1]}
         if not keys or not self.wanted:
             return False
-        form = read_asked(text, language).form
+        form = given.form
         if form is not self.asked.form and (form in POINTED or self.asked.form in POINTED):
             return False
         total = sum(one.weight for one in self.wanted)
         held = sum(one.weight * (1.0 if one.wide else one.credit(frozenset(keys))) for one in self.wanted) / total
         own = keys - {one.key for one in self.wanted if one.wide}
         shared = sum(any(one.credit(frozenset({key})) for one in self.wanted) for key in own)
-        return held >= SAME_QUESTION and shared >= SAME_QUESTION * len(own)
+        return held >= SAME_QUESTION and shared >= NO_OTHER_QUESTION * len(own)
 
     def of_sentence(self, reading: Reading, index: int) -> FoundAnswer | None:
         """The answer that a sentence gives, or None."""
@@ -251,9 +285,13 @@ class AnswerSearch:
         held_by = [self._credit(one, around) for one in self.wanted]
         total = sum(one.weight for one in self.wanted)
         covered = sum(one.weight * credit for one, credit in zip(self.wanted, held_by, strict=True)) / total
-        if covered < LOOKED_AT:
+        if covered < LOOKED_AT or _speaks_of_another(text, document.language):
+            return None
+        if block.header is not None and self._of_another_row(block.header, around):
             return None
         said = f"{around.label_text} {text}" if around.labelled and self._has_default(around) else text
+        if block.kind is TextBlockKind.ROW and self.asked.form in IN_UNITS:
+            said = row_under_header(document, index)
         piece = Piece.of(said, row=block.kind is TextBlockKind.ROW, label=around.labelled)
         if self.asked.form is AnswerForm.ITEMS:
             piece = replace(piece, announces=list_follows(document, index))
@@ -261,6 +299,8 @@ class AnswerSearch:
             min(credit, self._surface(one, piece, around)) for one, credit in zip(self.wanted, held_by, strict=True)
         ]
         covered = sum(one.weight * credit for one, credit in zip(self.wanted, held_by, strict=True)) / total
+        if not self._of_the_collection(around):
+            return None
         here = around.keys | around.label | (around.beside if self.asked.form in SPACIOUS else frozenset())
         if any(one.credit(here) < 1.0 for one in self._sides):
             return None
@@ -291,6 +331,19 @@ class AnswerSearch:
             return None
         return FoundAnswer(reading, index, strength, covered, held, around.first)
 
+    def _of_another_row(self, header: int, around: SentenceContext) -> bool:
+        """Whether another row of the table has a word of the question that this one lacks: it speaks of that one."""
+        others = around.reading.document.table_keys(header)
+        return any(not one.wide and one.credit(others) == 1.0 > self._credit(one, around) for one in self.wanted)
+
+    def _of_the_collection(self, around: SentenceContext) -> bool:
+        """Whether one of several words that the whole collection is about is there, if nothing else says of what."""
+        wide = [one for one in self.wanted if one.wide]
+        if len(wide) < MANY_WIDE or len(wide) < len(self.wanted) - 1:
+            return True
+        near = around.keys | around.label | around.heading | around.outer | around.beside | around.entry
+        return any(one.credit(near | around.subject) for one in wide)
+
     def _has_default(self, around: SentenceContext) -> bool:
         """Whether the term line says the default itself: `keepalive (default: 5 s)`."""
         told = language_words(self.asked.language).tells["default"]
@@ -318,6 +371,7 @@ class AnswerSearch:
             OUTER_CREDIT * one.credit(around.outer),
             BESIDE_CREDIT * one.credit(around.beside),
             ENTRY_CREDIT * one.credit(around.entry),
+            SUBJECT_CREDIT * one.credit(around.subject) if self.asked.form in POINTED else 0.0,
         )
         free = one.wide and self._narrower and (not one.named or around.reading.document.mentions(one.word))
         if free and not self._several:
@@ -407,6 +461,12 @@ class AnswerSearch:
         if self.asked.form is not AnswerForm.TIME:
             found -= 0.12 if any(HISTORY.search(title) for title in (*around.path, reading.source.title)) else 0.0
         return found
+
+
+def _speaks_of_another(text: str, language: str) -> bool:
+    """Whether a sentence only lists manual pages, or tells what happened to who says it."""
+    asker = ASKER.get(language_words(language).code)
+    return len(MANUAL_PAGE.findall(text)) > MOST_MANUAL_PAGES or (asker is not None and bool(asker.match(text)))
 
 
 def _first_sentences(document: Structure) -> Iterable[tuple[int, str]]:

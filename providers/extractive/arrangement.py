@@ -15,7 +15,6 @@ SHORT_ANSWER_WORDS = 260
 SHORT_ANSWER_COVERAGE = 0.25
 """Share of the question's weight that a passage itself must hold: a fitting heading alone is not enough."""
 MORE = "more"
-SETTLING_COVERAGE = 0.85
 SECTION_PASSAGES = 4
 MAIN_PASSAGES = 6
 LOOSE = frozenset(("mechanism", "comparison"))
@@ -43,7 +42,7 @@ class Arrangement:
     short_answer: list[Quotation]
     qualified_first: bool
     answered: bool
-    """Whether a quotation answers in the form that the question asks for."""
+    """Whether a quotation answers in the form that the question asks for; a denial of its premise alone does not."""
     sections: list[BriefSection]
     more: list[Quotation]
 
@@ -70,7 +69,7 @@ def arrange(
     rest = [one for one in quoted if one not in short]
     if one_fact and answers:
         table = [BriefSection("settings", [], [*settings])] if settings else []
-        return Arrangement(short, qualified is not None, True, table, rest)
+        return Arrangement(short, short[:1] == [qualified], True, table, rest)
     budget = max(100, target_words - sum(one.words for one in short) - 120)
     groups = _groups(rest, question)
     placed: list[Quotation] = []
@@ -83,9 +82,7 @@ def arrange(
             placed += shown
             sections.append(BriefSection(name, _reading_order(shown), found))
     more = [one for one in rest if one not in placed]
-    return Arrangement(
-        short, qualified is not None, bool(answers) or _settles(qualified), sections, _reading_order(more)
-    )
+    return Arrangement(short, short[:1] == [qualified], bool(answers), sections, _reading_order(more))
 
 
 def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | None:
@@ -98,11 +95,6 @@ def _premise_denied(quoted: list[Quotation], question: Question) -> Quotation | 
         if one.facet == QUALIFICATION and one.passage.own_coverage >= 0.5 and not PAST.search(one.text)
     ]
     return denying[0] if denying and denying[0].passage.score >= 0.8 * quoted[0].passage.score else None
-
-
-def _settles(denial: Quotation | None) -> bool:
-    """Whether the denial of what a question takes for granted answers it."""
-    return denial is not None and denial.passage.own_coverage >= SETTLING_COVERAGE
 
 
 def _short_answer(

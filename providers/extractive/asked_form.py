@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from providers.extractive.question_terms import NOUNS_ARE_CAPITAL, named_terms
@@ -105,6 +106,7 @@ class AskedForm:
     """What is asked about and has no letter: `$@`, `&&`."""
 
 
+@lru_cache(maxsize=4_096)
 def read_asked(text: str, language: str) -> AskedForm:
     """Read what form of answer a question asks for; in a language that is not known the rules are those of English."""
     known = language_words(language)

@@ -21,6 +21,7 @@ from providers.extractive.facets import ENTITY_PREFIX, QUALIFICATION
 from providers.extractive.numbered_codes import without_code_lines
 from providers.extractive.passages import NAMING, shorten
 from providers.extractive.question import QUESTION_PREFIX, Question, read_question, split_questions
+from providers.extractive.question_terms import text_keys
 from providers.extractive.quoted_markdown import QuotedRows, one_line, quote_lines, quoted_cell, quoted_rows
 from providers.extractive.ranking import aim_of, known_frequencies
 from providers.extractive.sentence_places import NUMBERING
@@ -68,7 +69,10 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
         return ReportTextDraft(markdown=_empty(task, every, say), answers_question=False, unanswered="")
     asked = read_asked(task.query, task.language)
     answers = _answering(asked, task, every, quoted)
-    sides = _sides(question, task, every, quoted)
+    if answers and asked.form is AnswerForm.DIFFERENCE:
+        sides = _answering_sides(question, task, every, quoted, answers)
+    else:
+        sides = _sides(question, task, every, quoted)
     words, one_fact = task.target_words or BRIEF_WORDS, asked.form in ONE_FACT
     settings = _settings(task, asked, every, quoted)
     plan = arrange(quoted, question, words, [*sides.values()], answers, settings=settings, one_fact=one_fact)
@@ -157,6 +161,24 @@ def _sides(question: Question, task: WriteInput, every: list[Reading], quoted: l
     return found
 
 
+def _answering_sides(
+    question: Question, task: WriteInput, every: list[Reading], quoted: list[Quotation], answers: list[Quotation]
+) -> dict[str, Quotation]:
+    """For each side a quotation that counts: an answer that speaks of it alone, else one that says what it is.
+
+    None where a side has none: beside an answer nothing is shown that only comes near.
+    """
+    keys = {entity: text_keys(entity, task.language) for entity in question.entities}
+    found: dict[str, Quotation] = {}
+    for entity, own in keys.items():
+        other = frozenset[str]().union(*(theirs for name, theirs in keys.items() if name != entity)) - own
+        alone = (one for one in answers if own <= one.passage.keys and other.isdisjoint(one.passage.keys))
+        told = [*alone, *_answering(what_is(entity, task.language), task, every, quoted)]
+        if free := [one for one in told if one not in found.values()]:
+            found[entity] = next((one for one in free[:3] if one.words <= CELL_WORDS), free[0])
+    return found if len(found) == len(keys) else {}
+
+
 def _brief(
     task: WriteInput,
     plan: Arrangement,
@@ -172,7 +194,7 @@ def _brief(
     lines += [f"## {say['short_answer'] if plan.answered else say['near']}", ""]
     if not plan.answered:
         lines += [say.say("near_why", what=say.missing(asked.form)), ""]
-    elif plan.qualified_first:
+    if plan.qualified_first:
         lines += [say["qualified"], ""]
     beside = sides if len(sides) > 1 else {}
     lines += page.side_by_side(beside)

@@ -160,6 +160,13 @@ AT_HEADING = re.compile(
 )
 """At the head of a section such a word means what its heading names, and the heading is shown."""
 
+PERSONAL = re.compile(
+    r"^[\s(“\"'*_«„¿]*(?:it|its|they|their|he|she|his|her|er|sie|es|il|elle|ils|elles|él|ella|ellos|ellas|ele|ela|eles|elas"
+    r"|hij|zij|ze|het|egli|essa|esso|lui|lei)\b",
+    re.IGNORECASE,
+)
+"""At the head of a sentence such a word means what the one before speaks of; `this` may mean all that it says."""
+
 CORRECTING = re.compile(
     r"""^[\s(“"'*_]*(?:however|but|contrary\s+to|nevertheless|nonetheless|unfortunately|conversely|on\s+the\s+(?:other\s+hand|contrary)
     |except|the\s+(?:only\s+)?exceptions?|one\s+exception|this\s+is\s+not|this\s+does\s+not|that\s+is\s+not

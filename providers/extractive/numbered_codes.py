@@ -1,4 +1,4 @@
-"""Catalogues: pages whose lines begin with a code (`R-104 The valve …`). A line of one is a poor passage."""
+"""Catalogues: pages whose lines begin with a code (`R-104 The valve …`, `F3: …`). A line of one is a poor passage."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,11 +9,11 @@ from typing import Final
 from providers.extractive.passages import FoundPassage
 from providers.extractive.sources_read import Reading
 
-CODE: Final = re.compile(r"\b[A-Z]{1,4}\d{0,3}-\d{1,4}\b")
-OPENING: Final = re.compile(r"[ \t*_`|-]*+[A-Z]{1,4}\d{0,3}-\d{1,4}\b")
+CODE: Final = re.compile(r"\b[A-Z]{1,4}(?:\d{0,3}-\d{1,4}|\d{1,3})\b")
+OPENING: Final = re.compile(r"[ \t*_`|-]*+[A-Z]{1,4}(?:\d{0,3}-\d{1,4}|\d{1,3}(?:\.\d{1,3})?)(?=[\s:|.)*`_]|$)")
 LINE_OPENING: Final = re.compile(rf"^{OPENING.pattern}", re.MULTILINE)
-LEAST_CODES: Final = 12
-"""Lines with different codes that make a page a catalogue."""
+LEAST_CODES: Final = 13
+"""Lines with different codes that make a page a catalogue; there are twelve function keys."""
 LOWERED: Final = 0.5
 
 

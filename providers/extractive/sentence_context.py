@@ -1,10 +1,13 @@
 """What stands around a sentence: its term line, headings, title, and what was said before it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from providers.extractive.lexicon import PERSONAL
 from providers.extractive.question_terms import text_keys, text_pairs
+from providers.extractive.quoted_markdown import cells_of
 from providers.extractive.sentence_places import NUMBERING
 from providers.extractive.sources_read import Reading
 from providers.extractive.text_structure import LABEL_LENGTH, Structure, TextBlock, TextBlockKind
@@ -14,6 +17,9 @@ from providers.language_words import fold, language_words
 PROPERTY_CELLS: Final = 2
 SHORT_NAME: Final = 20
 """Characters before the colon of a property."""
+DIGIT: Final = re.compile(r"\d")
+MOST_POINTING: Final = 3
+"""Sentences in a row that a pronoun opens."""
 MOST_AFTER: Final = 4
 """Sentences that tell what a default is of."""
 
@@ -49,6 +55,7 @@ class SentenceContext:
             self.entry = _beside_row(document, self.index)
         elif _says_default(document, self.index):
             self.entry = frozenset[str]().union(*(document.traits(one).keys for one in _after(document, self.index)))
+        self.subject = _subject_before(document, self.index)
         if self.passage:
             self.beside = document.block_keys(document.sentences[self.index].block)
 
@@ -91,6 +98,16 @@ class SentenceContext:
         return len(own - asked) <= 1 and not any(sign in self.label_text.partition(" (")[0] for sign in "_(")
 
 
+def _subject_before(document: Structure, index: int) -> frozenset[str]:
+    """What a sentence that opens with a pronoun speaks of: the opening of the nearest one before it that has none."""
+    first = index
+    while PERSONAL.match(document.of(document.sentences[first])):
+        if _opens_block(document, first) or index - first >= MOST_POINTING:
+            return frozenset()
+        first -= 1
+    return document.traits(first).opening if first < index else frozenset()
+
+
 def _label_of(document: Structure, block: TextBlock) -> str:
     return document.text[block.label : block.label + LABEL_LENGTH].split("\n", 1)[0] if block.label is not None else ""
 
@@ -118,6 +135,20 @@ def list_follows(document: Structure, index: int) -> bool:
         and following[0].kind in (TextBlockKind.ITEM, TextBlockKind.HEAD, TextBlockKind.ROW)
         and following[0].section == document.blocks[own].section
     )
+
+
+def row_under_header(document: Structure, index: int) -> str:
+    """A row of a table, each cell that has a figure followed by the header and the unit of its column."""
+    block = document.block_of(index)
+    row = document.text[block.start : block.end]
+    if block.header is None:
+        return row
+    heads = [cells_of(document.text[start:end]) for start, end in document.table_heads[block.header]]
+    cells = [
+        " ".join([cell, *(head[place] for head in heads if place < len(head) and DIGIT.search(cell))])
+        for place, cell in enumerate(cells_of(row))
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _beside_row(document: Structure, index: int) -> frozenset[str]:

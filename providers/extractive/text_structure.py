@@ -13,8 +13,13 @@ from providers.sentences import sentence_spans
 from providers.text import STOP_WORDS, words
 
 HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
-ASIDE = re.compile(r"^(?:note|tip|caution|warning|important|hint|attention|remark)s?[:.]?$", re.IGNORECASE)
-"""Headings of boxes: they open no section, what follows still belongs to the one around them."""
+ASIDE = re.compile(
+    r"^(?:(?:note|tip|caution|warning|important|hint|attention|remark)s?"
+    r"|(?:question|answer|frage|antwort|réponse|pregunta|respuesta|domanda|risposta|pergunta|resposta|vraag|antwoord|[qa])"
+    r"\s?\d{0,3})[:.]?$",
+    re.IGNORECASE,
+)
+"""Headings of boxes, and those that only number: they open no section, what follows belongs to the one around them."""
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 OPEN_END = re.compile(r"\s(?:\.\.\.|…)$")
@@ -168,6 +173,17 @@ class Structure:
             inside = [index for index, one in enumerate(self.sentences) if one.block == number]
             self._block_keys[number] = frozenset().union(*(self.traits(index).keys for index in inside))
         return self._block_keys[number]
+
+    def table_keys(self, header: int) -> frozenset[str]:
+        """Stems of all rows of the table whose header begins at an offset."""
+        if header not in self._table_keys:
+            rows = [index for index, one in enumerate(self.sentences) if self.blocks[one.block].header == header]
+            self._table_keys[header] = frozenset().union(*(self.traits(index).keys for index in rows))
+        return self._table_keys[header]
+
+    @cached_property
+    def _table_keys(self) -> dict[int, frozenset[str]]:
+        return {}
 
     @cached_property
     def _block_keys(self) -> dict[int, frozenset[str]]:

@@ -20,6 +20,10 @@ RELATED_CREDIT: Final = 0.75
 GROUP_CREDIT: Final = 0.9
 """For another word of the same doing: who wrote it is its author."""
 LEAST_WEIGHT: Final = 0.6
+FREE: Final = frozenset(
+    "free gratis kostenlos umsonst frei gratuit gratuitement gratuite gratuito gratuita grátis kosteloos".split()
+)
+"""Words of a price that are said of much else."""
 COMPOUNDING: Final = ("de", "nl")
 SHORTEST_PART: Final = 4
 
@@ -75,7 +79,7 @@ def wanted_words(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
         group = frozenset[str]()
         for form, kind, others in _GROUPS:
             if asked.form in form and folded in words_of.tells[kind].first_words():
-                group |= {stem(one, asked.language) for one in words_of.tells[others].first_words()}
+                group |= {stem(one, asked.language) for one in words_of.tells[others].first_words() - FREE}
         if asked.form is AnswerForm.SIZE and folded in words_of.tells["large"].first_words():
             continue
         if (
@@ -100,6 +104,8 @@ def wanted_words(asked: AskedForm, known: Frequencies) -> Iterable[Wanted]:
 
 
 _GROUPS: Final = (
+    (frozenset({AnswerForm.AMOUNT, AnswerForm.MONEY}), "pay", "pay"),
+    (frozenset({AnswerForm.AMOUNT, AnswerForm.MONEY}), "pay", "money"),
     (frozenset({AnswerForm.PERSON}), "makes", "makers"),
     (frozenset({AnswerForm.TIME}), "began", "began"),
 )

@@ -3,8 +3,12 @@
 import pytest
 
 from contracts.identity import digest
+from providers.extractive.answer_evidence import Piece, evidence
+from providers.extractive.asked_form import read_asked
 from providers.extractive.brief_writer import title_of, write
+from providers.extractive.numbered_codes import is_code_line
 from providers.extractive.passage_analyzer import analyze
+from providers.extractive.sources_read import readings
 from tests.unit.providers.extractive.samples import analyze_input, extract, write_input
 
 ENGLISH = """# Skerrow vault
@@ -357,3 +361,176 @@ For how long the hoist rests between two loads. The default is 20 minutes.
 def test_name_is_there_as_a_whole(text: str, question: str) -> None:
     """The parts of a setting's name are not its name, and a title alone does not say who made what."""
     assert answered(text, question) is None
+
+
+PRICES = """# Plans
+
+The basic plan is for one office. It cost 3,400 EUR in 2025 and is billed every year.
+
+Large plan
+9,900 EUR a year, for ten offices.
+
+## Machines
+
+| Product | Weight (kg) | Price (EUR) |
+| --- | --- | --- |
+| Lathe | 120 | 900 |
+| Drill | 12 | 90 |
+
+## Painting
+
+The museum of Harl stands on the hill. It was founded by Mara Ellison in 1921.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How much does the basic plan cost?", "3,400 EUR"),
+        ("Who founded the museum of Harl?", "Mara Ellison"),
+        ("How much does the large plan cost?", "9,900 EUR"),
+        ("How much does a lathe cost?", "900"),
+    ],
+)
+def test_fact_stands_in_the_next_sentence_under_a_term_or_in_a_cell(question: str, answer: str) -> None:
+    """A pronoun is what the sentence before speaks of, a currency is a cost, a header says what its cells are."""
+    assert answer in (answered(PRICES, question) or "")
+
+
+def test_row_of_another_subject_is_no_answer() -> None:
+    """A row that lacks a word which another row of the table has speaks of something else."""
+    rows = "| Red polished steel lathe | 120 | 900 EUR |\n| Blue polished steel lathe | 12 | 90 EUR |\n"
+    table = f"# Machines\n\n| Product | Weight (kg) | Price |\n| --- | --- | --- |\n{rows}"
+    found = answered(table, "How much does the red polished steel lathe cost?") or ""
+    assert "900 EUR" in found
+    assert "Blue" not in found
+
+
+HELP = """# Help
+
+## Which vault should I buy?
+
+One with a guarantee. The makers take no responsibility.
+
+## How to empty a strongroom
+
+Two guards carry the boxes out. Then they sign the book.
+
+## Question 3
+
+Can a vault be painted?
+
+### Answer
+
+Only in grey, and by a guard.
+
+## Why are vault doors so heavy?
+
+They are filled with concrete.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "answer"),
+    [
+        (HELP, "Which vault should I buy?", "One with a guarantee"),
+        (HELP, "How do I empty a strongroom?", "Two guards carry"),
+        (HELP, "Can a vault be painted?", "Only in grey"),
+        (HELP, "Why are the doors so heavy?", "filled with concrete"),
+        ("# Why does the sweeper stop?\n\nIt has no dust left to carry.\n", "Why does the sweeper stop?", "no dust"),
+    ],
+)
+def test_heading_that_asks_the_question_is_answered_by_what_follows(text: str, question: str, answer: str) -> None:
+    """Also of a page with one heading, without a question mark, or where a heading only numbers."""
+    assert answer in (answered(text, question) or "")
+
+
+def test_essay_under_a_question_is_no_reply() -> None:
+    """A long page that opens with the question goes on about it; a short one answers it."""
+    text = "# What is a ledger?\n\nYou would think that this was asked often enough.\n"
+    longer = text + "\nThe guards argue about such things at night, and about much else besides.\n" * 40
+    assert "often enough" in (answered(text, "What is a ledger?") or "")
+    assert answered(longer, "What is a ledger?") is None
+
+
+def test_this_may_mean_all_that_was_said() -> None:
+    """Only a personal pronoun stands for what the sentence before opens with."""
+    text = "# Notes\n\nThe museum of Harl closed late in autumn. {} was ordered by Mara Ellison in 1921.\n"
+    assert answered(text.format("It"), "When was the museum of Harl ordered?") is not None
+    assert answered(text.format("This"), "When was the museum of Harl ordered?") is None
+
+
+OTHERS = """# Notes on Postbox
+
+Mark Huizer wrote the original Postbox relay patch. Postbox sends letters at night, and its settings never change.
+
+SEE ALSO pickup(8), post a letter qmgr(8), queue sendmail(1), use it to flush the letter queue postqueue(1), control.
+
+A letter is not copied when the Postbox runs its daemons in a locked room.
+"""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who wrote Postbox?",
+        "How do I flush the letter queue?",
+        "Why does Postbox run its daemons in a locked room?",
+    ],
+)
+def test_what_speaks_of_something_else_completes_nothing(question: str) -> None:
+    """The author of a part, names of manual pages, a denial that gives no reason."""
+    assert answered(OTHERS, question) is None
+
+
+def test_figure_of_a_formula_counts_nothing() -> None:
+    """What a formula adds or divides by is no number of what it names."""
+    text = "# Limits\n\nThe limit must be at least (guard_limit + sweeper processes + 6) / 16.\n"
+    assert answered(text, "How many sweeper processes are allowed?") is None
+
+
+def test_line_of_a_catalogue_with_short_codes_is_no_answer() -> None:
+    """Codes without a hyphen make a catalogue, too, if they are more than there are function keys."""
+
+    def is_catalogued(count: int) -> bool:
+        text = "\n".join(f"- F{number}: the pump stops within {number} seconds." for number in range(1, count + 1))
+        (reading,) = readings([extract("codes", text)], {digest(text): text}, "en")
+        return is_code_line("F7: the pump stops within 7 seconds.", reading)
+
+    assert is_catalogued(13)
+    assert not is_catalogued(12)
+
+
+def test_doing_is_no_finding_out() -> None:
+    """Where something is to be found out, a sentence of steps answers if it says what shows it."""
+    asked = read_asked("How do I find out which version is installed?", "en")
+    assert evidence(asked, Piece.of("Run `postbox install` to replace the version.")).strength < 0.5
+    assert evidence(asked, Piece.of("Run `postbox -v`, which shows the version.")).strength == 1.0
+
+
+def test_sentence_of_an_asker_is_no_answer() -> None:
+    """Who says `I` tells what happened, in a question of the page or a memory."""
+    text = "# Help\n\nI run `vaultctl copy` to copy a key and it fails with an error.\n"
+    assert answered(text, "How do I copy a key?") is None
+    assert answered(text.replace("I run", "Operators run"), "How do I copy a key?") is not None
+
+
+SIDES = """# Safes
+
+A closed vault keeps its contents, whereas an open safe loses them when the power fails.
+
+## Doors
+
+A closed vault is painted grey by the guards of the town every year.
+
+## Keys
+
+An open safe stands in the cellar of the town hall since last year.
+"""
+
+
+def test_beside_the_answer_to_a_difference_stand_only_quotes_that_count() -> None:
+    """A table of sides is made of answers and definitions; without one for each side there is none."""
+    found = answered(SIDES, "What is the difference between a closed vault and an open safe?") or ""
+    assert "whereas" in found
+    assert "painted grey" not in found

@@ -86,9 +86,10 @@ def test_settings_are_copied_from_one_passage() -> None:
 
 
 def test_denied_premise_comes_first() -> None:
-    """A passage that denies the premise leads the short answer and is announced."""
-    made = write(sample("Why is encryption of a volume enabled by default?", facet="reason"), documents()).markdown
-    opening = made.split("## Short answer")[1][:400]
+    """A passage that denies the premise comes first and is announced; it gives no reason, so it does not answer."""
+    draft = write(sample("Why is encryption of a volume enabled by default?", facet="reason"), documents())
+    opening = draft.markdown.split("## Passages near the question")[1][:500]
+    assert draft.answers_question is False
     assert "The documents qualify the question" in opening
     assert "disabled by default" in opening
 
