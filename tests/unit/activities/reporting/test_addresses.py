@@ -72,6 +72,7 @@ def test_anything_else_is_no_link(url: str) -> None:
         ("`a <b>` stays", "`a <b>` stays"),
         ("[a][r]\n\n[r]: https://evil.test/", "a\n\n"),
         ("[r]\n\n[r]: https://good.test/page", "[r]\n\n"),
+        ("![a][r]\n\n[r]: javascript:alert(1)", "!\\[a\\]\\[r\\]\n\n[r]: javascript:alert(1)"),
         ("a.com, `b.com`, setup.py and `c.py`", "a\\.com, `b.com`, `setup.py` and `c.py`"),
     ],
 )

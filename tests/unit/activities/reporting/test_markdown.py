@@ -10,6 +10,7 @@ from contracts.identity import digest
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Quality, SourceStatus
 from providers.interfaces import SkippedFile
+from tests.fakes.states import finding
 from tests.unit.activities.reporting.sample import (
     ENDING,
     QUESTION,
@@ -160,6 +161,19 @@ def test_providers_that_could_not_be_asked_are_told() -> None:
 def test_engine_is_told_by_role(by_role: dict[str, str], words: str) -> None:
     """A report says which engine did which role."""
     assert words in markdown(engine_by_role=by_role)
+
+
+def test_what_sources_disagree_about_is_said_whoever_saw_it() -> None:
+    """Rules find it between findings of two sources; an analysis may have linked others."""
+    first, second = list(SAMPLE.sources.values())[:2]
+    findings = [
+        finding("The store keeps 128 MB of pages.", source_ids=[first.id]),
+        finding("The store keeps 512 MB of pages.", source_ids=[second.id]).model_copy(update={"id": "f-2"}),
+        finding("Locks are good.", source_ids=[first.id], contradicts=["f-Locks are ", "f-gone"]),
+    ]
+    (line,) = [line for line in markdown(findings=findings).splitlines() if "128 MB of pages" in line]
+    assert f"“The store keeps 512 MB of pages.” ({second.title})" in line
+    assert "512 MB of pages" not in markdown(findings=findings[:1])
 
 
 def test_what_was_not_checked_is_said() -> None:
