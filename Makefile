@@ -36,7 +36,7 @@ help:
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make recordings                record anew what whole runs and reports are compared with; read the difference'
-	@echo '  make mutants [SEED=1]          how many of 100 small faults the unit tests find (twenty minutes)'
+	@echo '  make mutants [SEED=1]          how many of 100 small faults the tests find (a quarter of an hour)'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make requirements              generate docs/requirements.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'

@@ -72,7 +72,7 @@ def test_what_looks_like_a_citation_and_is_none_loses_its_look() -> None:
         assert len(styled.marks) == 1
         assert styled.text.count(labels[1].markdown) == 1
         (mark,) = styled.marks
-        assert styled.text[mark.start : mark.end] == labels[1].markdown
+        assert (styled.text[mark.start : mark.end], mark.shown) == (labels[1].markdown, labels[1].shown)
         assert styled.text.startswith(f"> It says {kept} here.\n")
 
 
