@@ -32,7 +32,7 @@ COVERAGE: Final = PLACE / "coverage"
 DURATIONS: Final = PLACE / "durations.json"
 EQUIVALENT: Final = ROOT / "benchmarks" / "mutants_equivalent.toml"
 PACKAGES: Final = ("workflows", "activities")
-TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/unit/client", "tests/unit/providers/extractive",
+TESTS: Final = ("tests/unit/workflows", "tests/unit/activities", "tests/unit/providers/extractive",
                 "tests/replay", "tests/every_strategy")  # fmt: skip
 RECORDED: Final = ("whole_runs.py", "test_histories.py", "test_recorded_", "test_decision_logs.py")
 """Compared word for word with what was recorded: the likeliest to find a fault, so they go first."""
@@ -121,7 +121,8 @@ class TestMap:
 
     def files(self) -> list[str]:
         """The files of all tests that are still there."""
-        return sorted(file for file in {test.partition("::")[0] for test in self._durations} if Path(file).exists())
+        files = {test.partition("::")[0] for test in self._durations}
+        return sorted(file for file in files if Path(file).exists() and file.startswith(TESTS))
 
     def processor_seconds(self, tests: list[str]) -> int:
         """What these tests may use of a processor: more than what they took on the clock when the map was made."""
@@ -187,7 +188,7 @@ def run_sample(seed: int, count: int, most: int, seconds: float, again: bool, pa
             print(f"{number:3} {state:9} {spent:5.1f} s  {mutant.path}:{mutant.line} {mutant.kind}", flush=True)
 
     if code := collected(tests.files(), seconds, judge):
-        raise RuntimeError(f"the tests cannot be collected (exit code {code}): mend them, or make the map anew")
+        raise RuntimeError(f"pytest ended with exit code {code}: mend what it names above, or make the map anew")
     states = Counter("equivalent" if m.key() in same else known[m.place()]["state"] for m in sample)
     for mutant in sample:
         if mutant.key() not in same and known[mutant.place()]["state"] not in FOUND:

@@ -136,8 +136,8 @@ def apply_plainly(
     proposals: Sequence[ProposalsEntry],
     answers: Sequence[ClaimAnswer],
     by_model: bool,
-) -> tuple[str, str, str]:
-    """The trial draft, its `CorrectedEntry` and the `AskedEntry` as JSON.
+) -> tuple[str, str]:
+    """The `CorrectedEntry` of the trial draft, which is made again if it wins, and the `AskedEntry`, both as JSON.
 
     What no corrector spoke of gets the proposal of the rules.
     """
@@ -149,14 +149,14 @@ def apply_plainly(
     wanted = {one.number: wanted.get(one.number) or propose(one, material) for one in doubtful.claims}
     asked_for = wanted.keys()
     text, placed = apply(draft, entry.claims, list(wanted.values()), material.registry())
-    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
-    after = material.entry.model_copy(update={"draft": stored, "claims": weigh(text, material)})
+    trial = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
+    after = material.entry.model_copy(update={"draft": trial, "claims": weigh(text, material)})
     # What the checker could not judge a moment ago is not asked again: only what is new.
     asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
     corrected = CorrectedEntry(
         before="", verdicts="", after=after, placed=placed, numbers=sorted(asked_for), evidence=fresh
     )
-    return text, corrected.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
+    return corrected.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
 
 
 def _by_fingerprint(answers: Sequence[ClaimAnswer]) -> dict[str, ClaimAnswer]:
@@ -243,7 +243,7 @@ class VerifyingActivities:
         """Put every proposal into the draft and find out what a checker is to be asked of it."""
         async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
             judged = await self._read(request.claims_entry)
-            text, packed, asked = await self._isolated.call(
+            packed, asked = await self._isolated.call(
                 APPLY,
                 judged.entry.model_dump_json(),
                 judged.draft,
@@ -253,7 +253,6 @@ class VerifyingActivities:
                 await self._answers(request.answers),
                 request.by_model,
             )
-            await self._content.put_text(text, MARKDOWN)
             corrected = CorrectedEntry.model_validate_json(packed).model_copy(
                 update={"before": request.claims_entry, "verdicts": request.verdicts_entry}
             )

@@ -35,7 +35,7 @@ _WORD_VALUE: Final = (
 _QUOTE: Final = r"[“\"'`«„]?"
 _DEFAULTS: Final = (
     re.compile(
-        rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*+(?:\([^()]{0,80}+\)\s*+)?(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?(?:typically\s+|usually\s+)?{_QUOTE}(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
+        rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*+(?:\([^()]{0, 80}+\)\s*+)?(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?(?:typically\s+|usually\s+)?{_QUOTE}(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
         rf"|\bdefaults?\s+to\s+{_QUOTE}(?P<second>{_NUMBER}|{_WORD_VALUE})(?!\w)"
         rf"|\bdefaults?:\s+{_QUOTE}(?P<fourth>{_NUMBER}|{_WORD_VALUE})(?!\w)"
         r"|(?<![\d,.])(?P<third>\d(?:[\d,.]{0,18}\d)?)\s+by\s+default\b",

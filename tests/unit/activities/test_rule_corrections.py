@@ -46,7 +46,7 @@ def correct(body: str) -> Conclusion:
     first = Conclusion.model_validate_json(conclude_plainly(packed, draft, TEXTS, [], False, True, "", []))
     if not first.doubtful.claims:
         return first
-    _, corrected, _ = apply_plainly(packed, draft, TEXTS, first.doubtful, [], [], by_model=False)
+    corrected, _ = apply_plainly(packed, draft, TEXTS, first.doubtful, [], [], by_model=False)
     tried = CorrectedEntry.model_validate_json(corrected)
     return Conclusion.model_validate_json(
         conclude_plainly(packed, draft, TEXTS, [], False, False, tried.model_dump_json(), first.verdicts)
