@@ -35,7 +35,7 @@ _WORD_VALUE: Final = (
 _QUOTE: Final = r"[“\"'`«„]?"
 _DEFAULTS: Final = (
     re.compile(
-        rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*+(?:\([^()]{0, 80}+\)\s*+)?(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?(?:typically\s+|usually\s+)?{_QUOTE}(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
+        rf"\bdefaults?(?:\s+(?:value|setting|limit|size|mode|is\s+set))?\s*+(?:\([^()]{{0,80}}+\)\s*+)?(?:is|are|of|to|=|:|being)\s+(?:set\s+to\s+|to\s+)?(?:typically\s+|usually\s+)?{_QUOTE}(?P<value>{_NUMBER}|{_WORD_VALUE})(?!\w)"
         rf"|\bdefaults?\s+to\s+{_QUOTE}(?P<second>{_NUMBER}|{_WORD_VALUE})(?!\w)"
         rf"|\bdefaults?:\s+{_QUOTE}(?P<fourth>{_NUMBER}|{_WORD_VALUE})(?!\w)"
         r"|(?<![\d,.])(?P<third>\d(?:[\d,.]{0,18}\d)?)\s+by\s+default\b",
@@ -122,13 +122,13 @@ def _entry_row(document: Structure, label: int, own: list[int], marker: str) -> 
     term = document.text[label : label + LABEL_LENGTH].split("\n", 1)[0].strip()
     name = _name_of(term)
     said = [document.of(document.sentences[index]) for index in own]
-    default = next((value for text in said if (value := _default_in(text))), "")
+    default = next((value for text in said if (value := default_in(text))), "")
     allowed = next((value for text in said if (value := _range_in(text))), "")
     if not name or name == default or not (default or (allowed and _NAME.search(name))):
         return None
     unit = next((value for text in [term, *said] if (value := _unit_in(text))), "") or _unit_of(default)
     opens = own[0] == 0 or document.sentences[own[0] - 1].block != document.sentences[own[0]].block
-    meaning = said[0] if opens and not _default_in(said[0]) else ""
+    meaning = said[0] if opens and not default_in(said[0]) else ""
     return SettingRow(name, default, unit, allowed, _cell(meaning), marker)
 
 
@@ -136,7 +136,7 @@ def _sentence_row(document: Structure, index: int, marker: str) -> SettingRow | 
     sentence = document.of(document.sentences[index])
     if "\n" in sentence or len(sentence) > 2 * LONGEST_CELL:
         return None
-    default, allowed = _default_in(sentence), _range_in(sentence)
+    default, allowed = default_in(sentence), _range_in(sentence)
     names = list(_NAME.finditer(sentence))
     place = sentence.find(default or allowed)
     before = [match for match in names if match.end() <= place]
@@ -154,7 +154,8 @@ def _name_of(term: str) -> str:
     return plain if 0 < len(plain) <= LONGEST_NAME and len(plain.split()) <= 3 else ""
 
 
-def _default_in(text: str) -> str:
+def default_in(text: str) -> str:
+    """The value that a sentence says is the default; empty where it says none."""
     for pattern in _DEFAULTS:
         for match in pattern.finditer(text):
             value = next((group for group in match.groups() if group is not None), "").strip()
