@@ -82,7 +82,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     kept = [*answers, *choose_passages(others, most - len(answers), floor)]
     sources = {reading.source.id: reading.source for reading in every}
     findings = [_finding(passage, fitting, sources, task, aim) for passage in kept]
-    return AnalysisDraft(findings=findings, gaps=_gaps(kept, aim.terms, known, task, main=main))
+    return AnalysisDraft(findings=findings, gaps=_gaps(kept, by_source, aim.terms, known, task, main=main))
 
 
 def _without_left_out(passages: list[FoundPassage], task: AnalyzeInput) -> list[FoundPassage]:
@@ -183,14 +183,26 @@ def _qualifies(passage: FoundPassage, aim: Aim) -> bool:
     return near and (aim.denial_bonus >= PREMISE_BONUS or aim.facet.name == "limits")
 
 
+def _headers_over(passage: FoundPassage, at_hand: Mapping[str, Reading]) -> str:
+    return at_hand[passage.source_id].document.headers_over(passage.start, passage.end)
+
+
 def _gaps(
-    kept: list[FoundPassage], terms: QuestionTerms, known: Frequencies, task: AnalyzeInput, *, main: bool
+    kept: list[FoundPassage],
+    at_hand: Mapping[str, Reading],
+    terms: QuestionTerms,
+    known: Frequencies,
+    task: AnalyzeInput,
+    *,
+    main: bool,
 ) -> list[GapDraft]:
     """Terms of weight that no passage holds are named once, by the sub-query that asks the question itself."""
     if not main or not kept:
         return []
     held = frozenset[str]().union(*(terms.present(passage.keys) for passage in kept))
-    context = {key for passage in kept for key in text_keys(passage.heading, task.language)}
+    # What stands above a passage in the report: its headings, and the header of its table.
+    above = [(passage.heading, _headers_over(passage, at_hand)) for passage in kept]
+    context = {key for shown in above for text in shown for key in text_keys(text, task.language)}
     open_terms = [
         term
         for term in terms.terms

@@ -215,6 +215,12 @@ class Structure:
         """The block of the sentence with this index."""
         return self.blocks[self.sentences[index].block]
 
+    def headers_over(self, start: int, end: int) -> str:
+        """What is shown above the rows of tables that stand in a range; empty without rows."""
+        inside = (block for block in self.blocks if block.start < end and start < block.end)
+        headers = sorted({block.header for block in inside if block.header is not None})
+        return "\n".join(self.text[first:last] for header in headers for first, last in self.table_heads[header])
+
 
 @lru_cache(maxsize=4_096)
 def _line_keys(line: str, language: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from contracts.vocabulary import Quality
 from providers.extractive.facets import QUALIFICATION
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.passages import LONGEST_PASSAGE, containment
+from providers.extractive.question import read_question
 from providers.extractive.question_terms import text_keys
 from tests.unit.providers.extractive.samples import PAGES, analyze_input, documents, extract, sources
 
@@ -225,3 +226,18 @@ def test_search_in_other_words_repeats_one_answer_only() -> None:
 
     assert told() == answers
     assert len(told(sub_query=further)) < len(answers)
+
+
+def test_the_header_of_a_table_is_not_missed_in_its_rows() -> None:
+    """A row is shown under its header, so no gap says that a word of the header stands nowhere."""
+    row = "| `limits.deadline_seconds` | 1 to 86400 | null |"
+    question = "What is the default of limits.deadline_seconds?"
+    given = {
+        "facet": read_question(question, "en").main_facet,
+        "documents_searched": 82,
+        "term_documents": {"default": 30, "limits.deadline_seconds": 2},
+    }
+    for header, missed in (("default", False), ("meaning", True)):
+        draft = over(f"# The request\n\n| field | values | {header} |\n| --- | --- | --- |\n{row}\n", question, **given)
+        assert quotes(draft) == [row]
+        assert any("'default'" in gap.description for gap in draft.gaps) is missed
