@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
             yield reader
         finally:
             database.close()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, zlib.error) as error:
         raise Unavailable("the index of the corpus cannot be used") from error
 
 

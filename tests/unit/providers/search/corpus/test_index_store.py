@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from contracts.messages import SearchRequest
-from providers.errors import StorageFull
+from providers.errors import StorageFull, Unavailable
 from providers.search.corpus.index_query import search_index
 from providers.search.corpus.index_reader import open_index
 from providers.search.corpus.index_store import IndexDamaged, IndexWriter
@@ -120,3 +120,18 @@ def test_room_that_is_not_used_is_given_back(tmp_path):
         writer.optimize()
         writer.give_back()
     assert index.stat().st_size < full / 3
+
+
+@pytest.mark.parametrize("table", ["packed_stems", "text_pieces"])
+def test_a_damaged_pack_is_told_as_an_index_that_cannot_be_used(tmp_path, table):
+    """Whether stems or text cannot be unpacked: a failure that the run can name, and no crash of its worker."""
+    index = tmp_path / "index.sqlite3"
+    with closing(IndexWriter(index, "me")) as writer:
+        writer.write([a_file(tmp_path, "a.md", "some words of a vacuum")])
+        writer._database.execute(f"UPDATE {table} SET packed = x'00ff00'")
+        writer._database.commit()
+    asked = SearchRequest(
+        research_id="r-1", operation="o", text="vacuum", corpus="m", provider="corpus", permission=None
+    )
+    with pytest.raises(Unavailable, match="the index of the corpus cannot be used"):
+        search_index(index, "m", "en", asked)
