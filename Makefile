@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock histories recordings mutants configuration requirements bench bench-web storm overload outages soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint style format lock histories configuration requirements bench bench-web storm overload outages soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -35,8 +35,6 @@ help:
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
-	@echo '  make recordings                record anew what whole runs and reports are compared with; read the difference'
-	@echo '  make mutants [SEED=1]          how many of 100 small faults the tests find (a quarter of an hour)'
 	@echo '  make configuration             generate docs/configuration.md anew'
 	@echo '  make requirements              generate docs/requirements.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
@@ -158,27 +156,6 @@ base-image:
 
 histories: setup
 	@$(BIN)/python -m tests.replay.record
-
-recordings: setup
-	@$(BIN)/python -m tests.unit.workflows.test_whole_runs
-	@$(BIN)/python -m tests.unit.workflows.test_rare_whole_runs
-	@$(BIN)/python -m tests.unit.workflows.test_decision_logs
-	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_report
-	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_forms
-	@$(BIN)/python -m tests.unit.workflows.test_recorded_messages
-	@$(BIN)/python -m tests.unit.workflows.test_recorded_strategies
-	@$(BIN)/python -m tests.unit.workflows.test_recorded_states
-	@$(BIN)/python -m tests.unit.workflows.test_recorded_values
-	@$(BIN)/python -m tests.unit.activities.reporting.test_recorded_audit
-	@$(BIN)/python -m tests.unit.activities.test_recorded_answers
-	@$(BIN)/python -m tests.unit.activities.test_recorded_attempts
-	@$(BIN)/python -m tests.unit.activities.test_recorded_decisions
-	@$(BIN)/python -m tests.unit.activities.test_recorded_values
-
-SEED ?= 1
-mutants: setup
-	@$(BIN)/python benchmarks/mutants.py map
-	@nice -n 10 $(BIN)/python benchmarks/mutants.py run --seed $(SEED)
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py
