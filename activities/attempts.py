@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.failure_translation import Area, application_error
 from activities.metrics import CALL_FAILURES, REFUSALS, count
 from contracts import failures as kinds
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers.errors import CallInFlight, ProviderError, RateLimited, StorageFull, WorkerLost, usage_of
 
 log = structlog.get_logger()

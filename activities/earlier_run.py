@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.follow_up import EARLIER
+from contracts.evidence import SearchHit, Source
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
+from contracts.request import EARLIER
 from contracts.resolved import ResolvedResearch
-from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from providers.text import question_stems, stems
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from activities.metrics import JOURNAL_HITS, count
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace

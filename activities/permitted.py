@@ -5,7 +5,7 @@ from typing import Final
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.permission import Permission
+from contracts.resolved import Permission
 
 NOT_PERMITTED: Final = "not asked: a person has yet to approve the plan of this run (`research approve`)"
 

@@ -34,10 +34,10 @@ from contracts.resolved import (
     ProviderChoice,
     ResolvedResearch,
     pack_words,
+    where_text_goes,
 )
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
-from contracts.where_text_goes import where_text_goes
 from providers.language_words import guidance_words
 from providers.text import detect_language, meaning_words
 

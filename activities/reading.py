@@ -14,10 +14,10 @@ from activities.failure_translation import READING, RECORDS, translate_errors
 from activities.permitted import check_permission
 from activities.roles.lenient_values import one_line
 from activities.roles.untrusted import INVISIBLE
-from contracts.display_text import shorten
+from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
-from contracts.sources import CHOSEN_BY_OPERATOR, SearchHit
+from contracts.texts import shorten
 from providers.domains import domains_named
 from providers.errors import Retryable, SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, Notebooks, SourceReader

@@ -17,8 +17,7 @@ from activities.preparation import RunRefused, resolve, resolve_again
 from activities.roles.canary_check import new_canary
 from contracts import failures
 from contracts.agents import PrepareAgentRequest, PreparedAgent
-from contracts.documents import DocumentRef
-from contracts.follow_up import SUMMARY_CHARACTERS, FollowUp
+from contracts.evidence import DocumentRef
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
@@ -30,7 +29,7 @@ from contracts.messages import (
 )
 from contracts.notebooks import AnalysisEntry, HitsEntry, without_told
 from contracts.outcome import INLINE_REPORT_CHARACTERS
-from contracts.request import ResearchRequest
+from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.roles import SourceExtract
 from contracts.state import SCHEMA_VERSION, ResearchState

@@ -9,11 +9,11 @@ from activities.attempts import count_attempts, send_heartbeats
 from activities.earlier_run import offer
 from activities.failure_translation import RECORDS, SEARCHING, translate_errors
 from activities.permitted import check_permission
-from contracts.follow_up import EARLIER
+from contracts.evidence import SearchHit
 from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry
-from contracts.sources import SearchHit
-from contracts.usage import Usage
+from contracts.outcome import Usage
+from contracts.request import EARLIER
 from providers.errors import NotConfigured
 from providers.interfaces import Notebooks, SearchProvider
 

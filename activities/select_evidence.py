@@ -10,11 +10,11 @@ from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
 from activities.failure_translation import RECORDS
 from activities.roles.grounding import Headings
 from activities.roles.referenced_documents import load_documents
+from contracts.addresses import digest, evidence_id
 from contracts.evidence import Evidence
-from contracts.identity import digest, evidence_id
+from contracts.messages import SelectedEvidence, SelectedSpan, SelectionRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.roles import SourceExtract
-from contracts.selection import SelectedEvidence, SelectedSpan, SelectionRequest
 from providers.interfaces import ContentStore, IsolatedCalls, Notebooks
 from providers.verification.passage_selection import select_passages
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from contracts.sources import Source
+from contracts.evidence import Source
 from contracts.state import ResearchState
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_work import element

@@ -23,15 +23,14 @@ from activities.roles.finishers import Draft
 from activities.roles.labels import label_key, label_of
 from benchmarks.truth.__main__ import paraphrases, read_pairs
 from benchmarks.truth.reports import Cited, corrupt
+from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CheckDraft, CheckInput, VerdictDraft
-from contracts.claims import Verdict
-from contracts.identity import long_hash
+from contracts.evidence import Verdict
 from contracts.messages import PrepareRequest
-from contracts.outcome import ResearchResult
+from contracts.outcome import CallAccount, ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
-from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.verification.rules_checker import check
 from tests.fakes.many_sources import large_request, large_world

@@ -28,8 +28,8 @@ from benchmarks.runs import Measured, measure
 from contracts import activities, names
 from contracts.messages import SearchRequest
 from contracts.outcome import ResearchResult
-from contracts.permission import Permission
 from contracts.request import Approve
+from contracts.resolved import Permission
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
 from tests.acceptance.web_deployment import MODEL, PRICE, WebDeployment, answered, web_deployment

@@ -44,16 +44,13 @@ from client.client_errors import (
 )
 from client.run_results import result_of_failure, with_duration, with_stored
 from contracts import names
-from contracts.decisions import AgentDecision
-from contracts.display_text import as_markdown, from_markdown
-from contracts.documents import ReportDraft
+from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece
-from contracts.outcome import AgentProgress, ResearchResult, ResearchStatus
+from contracts.outcome import AgentDecision, AgentProgress, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
-from contracts.progress import Event, EventPage
 from contracts.request import ResearchRequest
-from contracts.sources import Source
 from contracts.state import ResearchState
+from contracts.texts import as_markdown, from_markdown
 from contracts.vocabulary import AgentStatus, Outcome
 
 MESSAGE_PATIENCE_SECONDS: Final = 10.0

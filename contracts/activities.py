@@ -6,7 +6,7 @@ Workflows call these, `activities/` registers the implementations under the same
 from temporalio import activity
 
 from contracts.agents import PrepareAgentRequest, PreparedAgent
-from contracts.documents import ReportDraft
+from contracts.evidence import ReportDraft
 from contracts.messages import (
     ApplyRequest,
     CheckedProviders,
@@ -15,6 +15,7 @@ from contracts.messages import (
     ConcludeRequest,
     DocumentPiece,
     DocumentPieceRequest,
+    JoinRequest,
     Prepared,
     PrepareRequest,
     QueueTurn,
@@ -22,16 +23,18 @@ from contracts.messages import (
     ReadRequest,
     RenderedReport,
     RenderRequest,
+    RevisedDraft,
+    ReviseRequest,
     SaveRequest,
     SearchRequest,
     SearchResponse,
+    SelectedEvidence,
+    SelectionRequest,
     SessionRef,
     TurnRequest,
     Weighed,
     WeighRequest,
 )
-from contracts.revisions import JoinRequest, RevisedDraft, ReviseRequest
-from contracts.selection import SelectedEvidence, SelectionRequest
 
 
 @activity.defn(name="prepare_research")

@@ -9,15 +9,11 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import Contract, Terse
-from contracts.decisions import Exclusion
-from contracts.documents import DocumentRef
-from contracts.evidence import Evidence, Finding, Gap
-from contracts.outcome import AgentProgress, Counts
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap, QueryRecord, Source
+from contracts.outcome import AgentProgress, Counts, Exclusion, Usage
 from contracts.resolved import ResolvedResearch
-from contracts.shapes import AGENT_ID
-from contracts.sources import QueryRecord, Source
 from contracts.state_changes import pack_json, unpack_json
-from contracts.usage import Usage
+from contracts.texts import AGENT_ID
 from contracts.vocabulary import AgentStatus, StopReason
 
 TASK_CHARACTERS: Final = 4_000

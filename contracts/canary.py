@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus, urlsplit
 
-from contracts.unicode_forms import normalize
+from contracts.addresses import normalize
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
 """The problem of such an answer: told to the model that repairs it."""

@@ -8,9 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from contracts.base import Contract, Terse
-from contracts.claims import Claim, ClaimKind, ClaimVerdict, Verdict
-from contracts.documents import DocumentRef
-from contracts.evidence import Evidence
+from contracts.evidence import Claim, ClaimKind, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
 class ShownPassage(Terse):

@@ -6,10 +6,9 @@ from pydantic import Field, model_validator
 
 from contracts.base import Contract
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
-from contracts.claims import Verdict
-from contracts.display_text import plural
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef, Verdict
 from contracts.roles import RoleInput, RoleOutput, RoleSpec, words_of
+from contracts.texts import plural
 from contracts.vocabulary import Tier
 
 

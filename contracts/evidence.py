@@ -1,11 +1,89 @@
-"""Evidence, findings, gaps: what was learnt, and from which words of which document."""
+"""Sources, the documents that they were stored as, quotes with their places, and the claims that cite them."""
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contracts.base import Contract
-from contracts.vocabulary import Confidence, GapKind, GapStatus, Severity
+from contracts.addresses import canonical_url
+from contracts.base import Contract, Terse
+from contracts.names import CORPUS_SCHEME
+from contracts.texts import DOCUMENT_HASH
+from contracts.vocabulary import (
+    TOP_CONFIDENCE,
+    Confidence,
+    GapKind,
+    GapStatus,
+    PageAccess,
+    Quality,
+    Severity,
+    SourceStatus,
+)
+
+
+class DocumentRef(Contract):
+    """A stored document: content-addressed, immutable."""
+
+    hash: str = Field(pattern=DOCUMENT_HASH.pattern)
+    media_type: str = "text/plain"
+    size: int = Field(default=0, ge=0, description="characters for text, bytes for anything else")
+
+
+class SectionHint(Contract):
+    """A part of a document that retrieval found relevant: character range into the stored text."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    heading: str = ""
+    score: float = 0.0
+
+
+class ConfidenceSummary(Contract):
+    """How many findings are well supported."""
+
+    high: int = 0
+    medium: int = 0
+    low: int = 0
+
+
+class ReportDraft(Contract):
+    """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
+
+    `characters`, `has_headings` and `unresolved_markers` are what the report gate looks at.
+    """
+
+    document: DocumentRef
+    section_documents: list[DocumentRef] = []
+    """The head with the title, then each section: one after the other they are the draft, to the character."""
+    revision: int = 1
+    """A revision counts on; a report that is written anew begins at 1."""
+    title: str = ""
+    summary: str = ""
+    sections: list[str] = []
+    word_count: int = 0
+    characters: int = 0
+    has_headings: bool = False
+    evidence_ids: list[str] = []
+    """Evidence cited, in order of first appearance."""
+    unresolved_markers: list[str] = []
+    """Markers that named nothing known; removed from the draft and reported."""
+    foreign_urls: list[str] = []
+    """Addresses outside the source registry; removed from the draft and reported."""
+    not_left_out: list[str] = []
+    """What was to be left out, and has a section of its own in the report, or several statements."""
+    confidence: ConfidenceSummary = ConfidenceSummary()
+    iteration: int = 1
+    answers_question: bool | None = None
+    """False where the writer found that no passage answers in the form that is asked for; null: not judged."""
+    unanswered: str = ""
+    """Why it does not, as a clause."""
+    direct: bool = False
+    """True for an answer that was given without research: it cites nothing."""
+    empty: bool = False
+    """True for the brief that says that nothing was found: it cites nothing."""
+
 
 ASKED_BY_PERSON: Final = "steer"
 """Origin of the gaps that people open while a run goes on."""
@@ -82,3 +160,283 @@ class QualityUpdate(Contract):
 
     source_id: str
     quality: str
+
+
+class ClaimKind(StrEnum):
+    """What sort of statement a claim is, and so which check fits it."""
+
+    GENERAL = "general"
+    NUMERIC = "numeric"
+    """It has a number, a date or an amount."""
+    QUOTE = "quote"
+    """Most of it stands in quotation marks, or it is a block quote."""
+
+
+class Verdict(StrEnum):
+    """What a check says of a claim."""
+
+    SUPPORTED = "supported"
+    PARTIAL = "partial"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    NOT_ENOUGH_INFORMATION = "not_enough_information"
+    UNVERIFIED = "unverified"
+    """Nobody judged it, or the judge gave no usable answer: never counted as supported."""
+
+
+class CheckMethod(StrEnum):
+    """Who judged a claim."""
+
+    VERBATIM = "verbatim"
+    """It is word for word a passage that it cites."""
+    RULES = "rules"
+    MODEL = "model"
+    NONE = "none"
+
+
+class ClaimPart(Terse):
+    """One of several things that a sentence asserts, fit to be judged by itself."""
+
+    text: str
+    """Plain text, as the claim's own."""
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    """Range of the draft or, once placed, of the report: within the claim's."""
+
+
+class Claim(Terse):
+    """A statement of a draft that can be true or false.
+
+    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
+    numbers nor another place change it, other words or other evidence do.
+    """
+
+    id: str
+    text: str
+    """Plain text: without markers and markup, white space as single blanks."""
+    kind: ClaimKind = ClaimKind.GENERAL
+    section: str = ""
+    """The nearest heading above it; empty where there is none below the title."""
+    evidence_ids: list[str] = []
+    """What it cites, in order of appearance; empty for an assertion that cites nothing."""
+    parts: list[ClaimPart] = []
+    """Where it asserts several things; they share its evidence. Empty where it asserts one."""
+    start: int = Field(default=0, ge=0)
+    end: int = Field(default=0, ge=0)
+    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
+
+    @property
+    def cited(self) -> bool:
+        """Whether it cites anything."""
+        return bool(self.evidence_ids)
+
+
+class ClaimVerdict(Terse):
+    """What is said of the claim of that id."""
+
+    claim_id: str
+    verdict: Verdict
+    method: CheckMethod
+    reason: str = ""
+    """In words for a reader."""
+    evidence_ids: list[str] = []
+    """The passages that the verdict rests on."""
+    score: float | None = None
+    """How sure the judge is, 0 to 1; None where it does not say."""
+    importance: float | None = None
+    """How much the claim matters to the report, 0 to 1; None where nobody weighed it."""
+
+
+class VerdictsEntry(Terse):
+    """The verdicts of one draft, as an entry of the notebook."""
+
+    draft_hash: str = ""
+    """The document that was judged."""
+    verdicts: list[ClaimVerdict] = []
+
+
+ENOUGH_VOICES = 2
+
+
+def voice_of(url: str, publisher: str | None = None) -> str:
+    """The voice of a source: the collection it belongs to, else its publisher, else the host it was read from."""
+    if url.startswith(CORPUS_SCHEME):
+        return CORPUS_SCHEME + url.removeprefix(CORPUS_SCHEME).partition("/")[0]
+    if publisher and publisher.strip():
+        return " ".join(publisher.casefold().split())
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return host.removeprefix("www.")
+
+
+def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
+    """The most that sources bear out, by the voice and quality of each.
+
+    Several independent voices of high quality are `high`; one of high quality, or several others, `medium`; else `low`.
+    """
+    known = [(voice, quality) for voice, quality in sources if voice]
+    voices = {voice for voice, _ in known}
+    authoritative = {voice for voice, quality in known if quality is Quality.HIGH}
+    if len(authoritative) >= ENOUGH_VOICES:
+        return Confidence.HIGH
+    return Confidence.MEDIUM if authoritative or len(voices) >= ENOUGH_VOICES else Confidence.LOW
+
+
+def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence:
+    """What is stored of a confidence that somebody claims: never more than the sources bear out."""
+    order = (Confidence.SPECULATION, Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
+    if claimed in TOP_CONFIDENCE and supported is Confidence.HIGH:
+        return claimed
+    return min(claimed if claimed in order else Confidence.HIGH, supported, key=order.index)
+
+
+CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
+"""How the reason of a label begins that no role may change."""
+
+
+class SearchHit(Contract):
+    """One result of one provider, in its rank.
+
+    A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook hold the rest.
+    """
+
+    url: str
+    title: str = ""
+    snippet: str = ""
+    rank: int = Field(default=1, ge=1)
+    provider: str = ""
+    source_type: str = "web"
+    published_at: str | None = None
+    authors: list[str] = []
+    venue: str | None = None
+    doi: str | None = None
+    sections: list[SectionHint] = []
+    """Where in the stored text the match lies; only a corpus knows."""
+    content_hash: str | None = None
+    """SHA-256 of the text that `sections` refers to."""
+    also_found_by: list[str] = []
+    """Other providers that had the same source for the same query."""
+    entries: list[str] = []
+    """Hashes of the stored entries that hold its details; empty where it holds them itself."""
+
+
+def together(first: SearchHit, other: SearchHit) -> SearchHit:
+    """The first of two hits of one source, with what the other knows better."""
+    finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
+    snippet = max(first.snippet, other.snippet, key=len)
+    update: dict[str, object] = {
+        "title": first.title if first.title not in {"", first.url} else other.title or first.title,
+        "snippet": snippet,
+        "authors": max(first.authors, other.authors, key=len),
+        "published_at": _date(first.published_at, other.published_at),
+        "venue": first.venue or other.venue,
+        "doi": first.doi or other.doi,
+        "source_type": first.source_type if first.source_type != "web" else other.source_type,
+        "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
+        "entries": list(dict.fromkeys([*first.entries, *other.entries])),
+    }
+    if not first.sections and canonical_url(first.url) == canonical_url(other.url):
+        update |= {"sections": other.sections, "content_hash": other.content_hash}
+    return first.model_copy(update=update)
+
+
+def _date(first: str | None, other: str | None) -> str | None:
+    """The first date, or the other where it only says the same more precisely."""
+    return other if other and other.startswith(first or "") else first
+
+
+class SourceAssessment(Contract):
+    """What a source is worth, in parts of 0 to 1, and the label that follows."""
+
+    authority: float = Field(ge=0, le=1)
+    relevance: float = Field(ge=0, le=1)
+    recency: float = Field(ge=0, le=1)
+    content_quality: float = Field(ge=0, le=1)
+    label: Quality
+    reason: str
+    """One line: what decided."""
+    user_generated: bool = False
+    """Whether its readers can write there: then nothing makes it `high` but the operator's word."""
+
+
+class Candidate(Contract):
+    """A hit that a sub-query may have read: kept so that a retry can read the next rank window."""
+
+    sub_query_id: str
+    hit: SearchHit
+
+
+class Source(Contract):
+    """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
+
+    A workflow knows what rules need; the entries of the run's notebook hold the rest.
+    """
+
+    id: str
+    url: str
+    title: str
+    authors: list[str] = []
+    publisher: str | None = None
+    venue: str | None = None
+    doi: str | None = None
+    published_at: str | None = None
+    retrieved_at: str | None = None
+    source_type: str = "web"
+    snippet: str = ""
+    provider: str
+    sub_query_ids: list[str] = []
+    """Every sub-query that found it; the first is its owner."""
+    rank: int = 1
+    iteration: int = 1
+    status: SourceStatus = SourceStatus.NOT_FETCHED
+    status_reason: str = ""
+    quality: Quality = Quality.UNKNOWN
+    quality_reason: str = ""
+    assessment: SourceAssessment | None = None
+    """None for what the operator declared, and for what was not read."""
+    access: PageAccess = PageAccess.OPEN
+    language: str | None = None
+    """Of the text, as ISO 639 has it."""
+    aliases: list[str] = []
+    """Other URLs that led to it."""
+    content_hash: str | None = None
+    """SHA-256 of the raw bytes."""
+    raw: DocumentRef | None = None
+    text: DocumentRef | None = None
+    pages: DocumentRef | None = None
+    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
+    sections: list[SectionHint] = []
+    analyzed: bool = False
+    found_quality: Quality | None = None
+    """What the rules found, where the analyzer's opinion has changed `quality`; None: as `quality`."""
+    best_quality: Quality = Quality.HIGH
+    """The best that an analyzer may call it."""
+    entry: str | None = None
+    """Hash of the stored entry about it as it was read; None for what was not read, and in old sessions."""
+    hit_entries: list[str] = []
+    """Hashes of stored entries with further details: of the searches that found what was not read, or found it again
+    elsewhere."""
+
+
+class QueryOutcome(StrEnum):
+    """What became of a query; no hits is an answer."""
+
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+class QueryRecord(Contract):
+    """One query to one provider."""
+
+    text: str
+    """As it was asked: capitals tell names from words."""
+    normalized_text: str
+    """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
+    provider: str
+    source_type: str = "web"
+    sub_query_id: str
+    iteration: int = Field(default=1, ge=1)
+    found: int = Field(default=0, ge=0)
+    outcome: QueryOutcome = QueryOutcome.ANSWERED

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from contracts.addresses import normalize
 from contracts.names import CORPUS_SCHEME
-from contracts.unicode_forms import normalize
 
 TOKEN: Final = re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
 INFLECTIONS: Final = frozenset(

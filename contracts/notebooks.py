@@ -6,10 +6,19 @@ needs the details is sent the hashes and loads the entries (`providers.storage.s
 
 from typing import Any, Final, TypeVar
 
+from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
 from contracts.base import Terse
-from contracts.documents import DocumentRef, SectionHint
-from contracts.evidence import Evidence, Finding, FindingLabel, PassagePlace
-from contracts.identity import canonical_url, doi_of, evidence_id, finding_id
+from contracts.evidence import (
+    DocumentRef,
+    Evidence,
+    Finding,
+    FindingLabel,
+    PassagePlace,
+    SearchHit,
+    SectionHint,
+    SourceAssessment,
+    together,
+)
 from contracts.roles import (
     AnalysisOutput,
     AnalyzeInput,
@@ -19,7 +28,6 @@ from contracts.roles import (
     SourceExtract,
     WriteInput,
 )
-from contracts.sources import SearchHit, SourceAssessment, together
 from contracts.vocabulary import PageAccess, Quality
 
 I = TypeVar("I", bound=RoleInput)

@@ -9,12 +9,12 @@ from typing import Final
 from pydantic import Field
 
 from contracts.base import Contract
+from contracts.plan import QuestionRound
 from contracts.request import Turn
 from contracts.roles import BriefedInput, RoleOutput, RoleSpec
 from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, TurnDraft
 from contracts.tools import NoArguments, ToolSpec
 from contracts.vocabulary import Tier
-from contracts.waiting import QuestionRound
 
 AGENT_TOOL: Final = "research_agent"
 REPORT_TOOL: Final = "generate_report"

@@ -1,19 +1,254 @@
-"""The result of a run and the answers to its queries."""
+"""How a run goes and ends: usage, progress, decisions, outcome."""
 
 from collections.abc import Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, computed_field
 
 from contracts.base import Contract
 from contracts.checking import ReviewSummary, VerificationSummary
-from contracts.decisions import Guidance
-from contracts.documents import DocumentRef
-from contracts.progress import Awaited, Progress
+from contracts.evidence import DocumentRef
+from contracts.plan import Waiting
 from contracts.resolved import EffectiveLimits, ProviderChoice
-from contracts.usage import Usage
-from contracts.vocabulary import AgentStatus, Completeness, Outcome, RunStatus, StopReason
-from contracts.waiting import Waiting
+from contracts.vocabulary import (
+    Action,
+    AgentStatus,
+    Completeness,
+    EngineKind,
+    GatePolicy,
+    Outcome,
+    RunStatus,
+    StopReason,
+)
+
+MONEY_DIGITS: Final = 10
+"""Decimals of a US dollar that are kept: a token costs less than a millionth, a cached one a tenth of that.
+
+Rounding every sum to them makes sums equal whatever the order in which they were made.
+"""
+
+
+class Usage(Contract):
+    """Counters of a run or of one call; they add up."""
+
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Input tokens that the endpoint read from its prompt cache; part of `input_tokens`."""
+    cache_write_tokens: int = 0
+    """Input tokens that it wrote into its prompt cache; part of `input_tokens`."""
+    cost_usd: float | None = 0.0
+    """None as soon as one paid call or search had no known price."""
+    partial_cost_usd: float = 0.0
+    """What is known of a cost that is None, so that a cap still holds for it; 0 while the whole cost is known."""
+    searches: int = 0
+    cached_searches: int = 0
+    """Searches that the cache answered; part of `searches`."""
+    reads: int = 0
+    cached_reads: int = 0
+    """Reads that the cache answered; part of `reads`."""
+    active_seconds: float = 0.0
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator on top of a property
+    @property
+    def cached_share(self) -> float | None:
+        """Share of the input that came from the endpoint's prompt cache, 0 to 1; None without input."""
+        return round(self.cached_tokens / self.input_tokens, 4) if self.input_tokens else None
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together: what `max_tokens` limits."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def known_cost_usd(self) -> float:
+        """What is known of the cost: what `max_cost_usd` limits."""
+        return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
+
+    def plus(self, other: "Usage") -> "Usage":
+        """The sum of both; an unknown cost stays unknown, and what is known of it is kept."""
+        unknown = self.cost_usd is None or other.cost_usd is None
+        known = round(self.known_cost_usd + other.known_cost_usd, MONEY_DIGITS)
+        return Usage(
+            model_calls=self.model_calls + other.model_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cost_usd=None if unknown else known,
+            partial_cost_usd=known if unknown else 0.0,
+            searches=self.searches + other.searches,
+            cached_searches=self.cached_searches + other.cached_searches,
+            reads=self.reads + other.reads,
+            cached_reads=self.cached_reads + other.cached_reads,
+            active_seconds=self.active_seconds + other.active_seconds,
+        )
+
+    def beyond(self, other: "Usage") -> "Usage":
+        """What this one has more than another: of each counter, and nothing where it has less."""
+        cost = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
+        unknown = self.cost_usd is None and other.cost_usd is not None
+        return Usage(
+            model_calls=max(0, self.model_calls - other.model_calls),
+            input_tokens=max(0, self.input_tokens - other.input_tokens),
+            output_tokens=max(0, self.output_tokens - other.output_tokens),
+            cached_tokens=max(0, self.cached_tokens - other.cached_tokens),
+            cache_write_tokens=max(0, self.cache_write_tokens - other.cache_write_tokens),
+            cost_usd=None if unknown else cost,
+            partial_cost_usd=cost if unknown else 0.0,
+            searches=max(0, self.searches - other.searches),
+            cached_searches=max(0, self.cached_searches - other.cached_searches),
+            reads=max(0, self.reads - other.reads),
+            cached_reads=max(0, self.cached_reads - other.cached_reads),
+            active_seconds=max(0.0, self.active_seconds - other.active_seconds),
+        )
+
+
+class CallAccount(Contract):
+    """Which engine did a role's work, and what it cost."""
+
+    engine: EngineKind = EngineKind.EXTRACTIVE
+    model: str | None = None
+    prompt_version: str = ""
+    usage: Usage = Field(default=Usage())
+    warnings: list[str] = []
+    """Coerced values, dropped items: one short line each, without page text."""
+
+
+class Mark(StrEnum):
+    """How far a unit of work is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class UnitProgress(Contract):
+    """One unit of work: a phase, a step, an agent."""
+
+    name: str
+    """As events call it."""
+    label: str
+    """A verb or noun of at most nine characters, for a narrow column."""
+    mark: Mark = Mark.WAITING
+    detail: str = ""
+
+
+class Progress(Contract):
+    """The units of the strategy in the order in which they are worked on, and where the run stands in one line."""
+
+    summary: str = ""
+    units: list[UnitProgress] = []
+
+
+class Awaited(Contract):
+    """A call that is under way."""
+
+    what: str
+    """One line for a person: `analyze: How are backups made?`, as Markdown escapes it."""
+    since: str
+    """When it was asked for, by the run's clock, ISO 8601."""
+
+
+class Event(Contract):
+    """One thing that happened, for watchers."""
+
+    seq: int
+    type: str
+    """A dotted name: `phase.started`, `source.added`, `gate.evaluated`, …"""
+    time: str
+    text: str = ""
+    """One line for a person."""
+    data: dict[str, Any] = {}
+
+
+class EventPage(Contract):
+    """Answer of the query `events(after)`: at most 200 events and the cursor for the next call."""
+
+    events: list[Event] = []
+    next: int = 0
+
+
+class AgentDecision(Contract):
+    """One entry of the decision log."""
+
+    seq: int
+    agent: str
+    """The decider: a role, `gatherer`, or another name that the strategy declares."""
+    action: str
+    phase: str | None = None
+    iteration: int = 1
+    rationale: str = ""
+    inputs: dict[str, Any] = {}
+    outputs: dict[str, Any] | None = None
+    timestamp: str = ""
+    """ISO 8601 with offset, from the workflow's own clock."""
+
+
+class GateIssue(Contract):
+    """One reason why a gate is not satisfied."""
+
+    code: str
+    message: str
+
+
+class GateResult(Contract):
+    """What a validator says of a phase."""
+
+    phase: str
+    valid: bool
+    issues: list[GateIssue] = []
+    quality_score: float = Field(ge=0, le=10)
+    metrics: dict[str, float] = {}
+    policy: GatePolicy = GatePolicy.STRICT
+
+
+class Exclusion(Contract):
+    """What a run leaves out: nothing is searched, quoted or reported about it."""
+
+    subject: str
+    """A few words, or the address of sources."""
+    origin: str
+    """`hook`, `person` or `request`."""
+
+
+class Guidance(Contract):
+    """What a think-pause, a hook or a person wants of the next phase."""
+
+    origin: str
+    """`model`, `rules`, `hook`, `person`, or `request` for its own prompt where no model reads it."""
+    phase: str | None = None
+    text: str = Field(max_length=2_000)
+    left_out: list[str] = []
+    """What it wants to be left out."""
+    only_from: list[str] = []
+    """Hosts, or paths in a folder, that it wants sources from, and no others."""
+    look_at: list[str] = []
+    """What it wants to be searched for."""
+    answer: str = ""
+    """What is understood of it, and what is done with it; empty for what no rules read."""
+
+
+class Moment(Contract):
+    """Where a run stood when something was asked or found out; later units must not change what that belongs to."""
+
+    phase: str | None = None
+    iteration: int = 1
+    guidance: list[Guidance] = []
+    """What had been said until then."""
+
+
+class Pause(Contract):
+    """What was decided after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
+
+    phase: str
+    action: Action
+    rationale: str = ""
+    score: float = 0.0
+
 
 INLINE_REPORT_CHARACTERS = 128_000
 

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.display_text import either
 from contracts.request import Mode, ResearchRequest, published_between
-from contracts.shapes import expectation
 from contracts.strategies import PLANNED, declaration, list_declared, list_selectable
+from contracts.texts import either, expectation
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints
 
-from contracts.base import StrictContract
-from contracts.shapes import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME
+from contracts.base import Contract, StrictContract
+from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME
 from contracts.vocabulary import GatePolicy, ThinkMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
@@ -284,3 +284,21 @@ def _within(year: int, month: int, day: int) -> str:
     """The day, or the nearest that the calendar has: `2026-02-31` is the end of that February."""
     year, month = min(9999, max(1, year)), min(12, max(1, month))
     return date(year, month, min(max(1, day), calendar.monthrange(year, month)[1])).isoformat()
+
+
+EARLIER: Final = "earlier"
+"""The name under which an earlier run stands among the providers."""
+SUMMARY_CHARACTERS: Final = 4_000
+
+
+class FollowUp(Contract):
+    """What a run knows of the run that it follows."""
+
+    research_id: str
+    query: str
+    summary: str = ""
+    """Of its report, for the planner."""
+    entry: str = ""
+    """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
+    sources: int = 0
+    """How many of them there are."""

@@ -1,14 +1,17 @@
-"""The resolved request: everything a workflow needs to know of the workers' configuration, frozen at the start."""
+"""A request resolved against the configuration of the workers: limits, engine, providers, gates."""
 
+from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
-from contracts.base import Contract
-from contracts.follow_up import FollowUp
+from contracts.base import Contract, Terse
 from contracts.request import (
     Approve,
     CitationStyle,
     Clarify,
     Depth,
+    FollowUp,
     Mode,
     OnDeadline,
     Review,
@@ -20,6 +23,35 @@ from contracts.request import (
 )
 from contracts.state_changes import pack_json, unpack_json
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
+
+NOTHING_LEAVES = "nothing leaves this machine"
+
+
+def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
+    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, as far as it is so.
+
+    `model_host` may be several with commas between them.
+    """
+    models = ", ".join(_name(host) for host in (model_host or "").split(", ") if host)
+    searched = list(dict.fromkeys(_name(host) for host in search_hosts))
+    parts = [
+        *([f"passages go to {models}"] if models else []),
+        *([f"searches go to {', '.join(searched)}"] if searched else []),
+        *(["pages are read from the web"] if pages else []),
+    ]
+    return "; ".join(parts) or NOTHING_LEAVES
+
+
+def _name(host: str) -> str:
+    return f"{host} (this machine)" if _is_here(host) else host
+
+
+def _is_here(host: str) -> bool:
+    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
 
 
 class EffectiveLimits(Contract):
@@ -228,3 +260,23 @@ class ResolvedResearch(Contract):
         if self.follow_up is None:
             return self.context
         return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
+
+
+class Permission(Terse):
+    """On what ground a call may leave."""
+
+    approve: Approve = Approve.NONE
+    """What the request demands; `none` is a permission by itself."""
+    plan_version: int | None = None
+    """The version of the plan that a person approved; None where none was."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing had to be approved, or a plan was."""
+        return self.approve is Approve.NONE or (self.plan_version or 0) > 0
+
+
+def permission_of(gates: EffectiveGates, approved_version: int | None) -> Permission | None:
+    """The permission of a run; None before its plan is approved where that is demanded."""
+    permission = Permission(approve=gates.approve, plan_version=approved_version)
+    return permission if permission.is_valid else None

@@ -11,17 +11,23 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import Field
 
 from contracts.base import Contract, Terse
-from contracts.decisions import Exclusion, GateIssue, Guidance
-from contracts.documents import DocumentRef, ReportDraft, SectionHint
-from contracts.evidence import Evidence, Finding, FindingLabel, Gap, QualityUpdate
-from contracts.plan import PlanNode
+from contracts.evidence import (
+    DocumentRef,
+    Evidence,
+    Finding,
+    FindingLabel,
+    Gap,
+    QualityUpdate,
+    ReportDraft,
+    SearchHit,
+    SectionHint,
+)
+from contracts.outcome import CallAccount, Exclusion, GateIssue, Guidance
+from contracts.plan import PlanNode, QuestionRound
 from contracts.request import Turn
-from contracts.resolved import CorpusSnapshot
-from contracts.sources import SearchHit
+from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.tools import ToolSpec
-from contracts.usage import CallAccount
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
-from contracts.waiting import QuestionRound
 
 
 class RoleInput(Terse):
@@ -525,3 +531,20 @@ SUPERVISOR: Final = RoleSpec(
     1_024,
     expected_output_tokens=600,
 )
+
+
+def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engine: EngineKind) -> str:
+    """What a role's texts are in: the report in what was asked for, all else in the language that is searched in."""
+    wanted = resolved.report_language if role.writes_report and engine is EngineKind.MODEL else None
+    return wanted or resolved.language
+
+
+def wishes_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
+    """What the request wants beyond the question; the form of the report concerns its writer alone."""
+    wishes = [f"The region that matters: {resolved.region}"] if resolved.region else []
+    if resolved.audience:
+        wishes.append(f"The readers: {resolved.audience}")
+    if role.writes_report and resolved.sections:
+        headings = "; ".join(resolved.sections)
+        wishes.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
+    return wishes

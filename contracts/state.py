@@ -6,19 +6,25 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
-from contracts.decisions import AgentDecision, Exclusion, GateResult, Guidance, Moment, Pause
-from contracts.documents import ReportDraft
-from contracts.evidence import Evidence, Finding, Gap
-from contracts.outcome import Citation, Ending, ResearchResult
-from contracts.plan import Plan, PlanNode
-from contracts.progress import Event
+from contracts.evidence import Candidate, Evidence, Finding, Gap, QueryRecord, ReportDraft, Source
+from contracts.outcome import (
+    AgentDecision,
+    Citation,
+    Ending,
+    Event,
+    Exclusion,
+    GateResult,
+    Guidance,
+    Moment,
+    Pause,
+    ResearchResult,
+    Usage,
+)
+from contracts.plan import Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ReflectInput, ReflectOutput
-from contracts.sources import Candidate, QueryRecord, Source
 from contracts.state_changes import pack_json, unpack_json
-from contracts.usage import Usage
 from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
-from contracts.waiting import Clarification, Waiting
 
 SCHEMA_VERSION = 2
 """2: findings, evidence and sources are labels, the rest is in entries of the notebook. 1: everything is here."""
@@ -114,7 +120,7 @@ class ResearchState(BaseModel):
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
     verdicts_entry: str = ""
-    """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.claims.VerdictsEntry`)."""
+    """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()
     """What was checked of the draft."""
     report_improvements: list[str] = []

@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, get_args
 
 from contracts.base import Contract, Terse
-from contracts.decisions import Guidance
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef, SearchHit, Source
+from contracts.outcome import Guidance
 from contracts.roles import RoleInput, RoleOutput, RoleSpec, SourceExtract
-from contracts.sources import SearchHit, Source
 from contracts.tools import MOST_CALLS, ToolAnswer, ToolCall, ToolSpec, refusal_of
 
 TRANSCRIPT_TYPE: Final = "application/json"

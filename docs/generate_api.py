@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from contracts.messages import DocumentPiece, DocumentPieceRequest
-from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.progress import EventPage
+from contracts.outcome import EventPage, ResearchResult, ResearchStatus
 from contracts.request import ResearchRequest
 
 PAGE = Path(__file__).with_name("api.md")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.web_addresses import belongs_to, host_of
+from contracts.addresses import belongs_to, host_of
 from providers.errors import SourceUnreadable
 
 DENIED: Final = "refused_domains_deny"

@@ -22,7 +22,7 @@ ProviderError
 └── StorageFull               no room left where data is kept
 """
 
-from contracts.usage import Usage
+from contracts.outcome import Usage
 
 
 class ProviderError(Exception):

@@ -9,13 +9,12 @@ from typing import Any, Final, Protocol, TypeVar
 from pydantic import BaseModel
 
 from contracts.base import Contract
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
+from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleInput, RoleSpec, SourceExtract
-from contracts.sources import SearchHit
 from contracts.state import ResearchState
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, PageAccess
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable

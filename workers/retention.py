@@ -14,8 +14,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts import names
-from contracts.display_text import plural
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
+from contracts.texts import plural
 from providers.errors import ProviderError
 from providers.interfaces import CallStore, ContentStore, SessionStore, SharedStore
 from providers.shared.paid_calls import KEPT_SECONDS

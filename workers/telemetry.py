@@ -21,7 +21,7 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
-from contracts.display_text import visible, visible_json
+from contracts.texts import visible, visible_json
 
 LogFormat = Literal["json", "console"]
 

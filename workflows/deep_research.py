@@ -10,14 +10,13 @@ from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
-from contracts.documents import ReportDraft
+from contracts.evidence import ReportDraft
 from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, QueueTurn, TurnRequest
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.permission import Permission
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, ResearchRequest
-from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.resolved import Permission, ProviderChoice, ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workflows.driver import Driver

@@ -7,8 +7,7 @@ import asyncio
 
 from temporalio.exceptions import ActivityError
 
-from contracts.decisions import Pause
-from contracts.outcome import ResearchResult
+from contracts.outcome import Pause, ResearchResult
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.asking import AroundWaits, Person, approval_is_due

@@ -1,8 +1,7 @@
 """The state of a run or of an agent in a few figures."""
 
 from contracts.agents import progress_of_agent
-from contracts.outcome import ResearchStatus
-from contracts.progress import Progress
+from contracts.outcome import Progress, ResearchStatus
 from contracts.state import ResearchState
 from workflows.phases.claim_verification import with_verification
 from workflows.phases.counts import counts_of

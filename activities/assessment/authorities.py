@@ -9,11 +9,11 @@ from typing import Final
 
 from pydantic import Field
 
+from contracts.addresses import host_of
 from contracts.base import StrictContract
+from contracts.evidence import CHOSEN_BY_OPERATOR
 from contracts.request import SourceType
-from contracts.sources import CHOSEN_BY_OPERATOR
 from contracts.vocabulary import Quality
-from contracts.web_addresses import host_of
 
 GENERAL: Final = "general"
 COMMUNITY: Final = "community"

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from activities.reporting.citations import CitationMark, NumberedText
 from activities.reporting.links import Registry, strip_addresses_shown, write_target
 from activities.reporting.markdown_layout import escape_markdown, layout, one_line, plain_text
-from contracts.display_text import shorten
+from contracts.addresses import host_of, normalize
+from contracts.evidence import Source
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
-from contracts.sources import Source
-from contracts.unicode_forms import normalize
-from contracts.web_addresses import host_of
+from contracts.texts import shorten
 
 BRACKETS = re.compile(r"[\[\]]")
 OPENING = re.compile(r"(?<!\\)\[")

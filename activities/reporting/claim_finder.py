@@ -23,8 +23,8 @@ from activities.reporting.quotations import (
     words_of,
 )
 from activities.roles.evidence_markers import INLINE_QUOTE, MARKER
-from contracts.claims import Claim, ClaimKind, ClaimPart
-from contracts.identity import long_hash
+from contracts.addresses import long_hash
+from contracts.evidence import Claim, ClaimKind, ClaimPart
 from providers.sentences import sentence_spans
 from providers.verification.assertions import asserts
 from providers.verification.clauses import split_clauses

@@ -11,7 +11,7 @@ from activities.reporting.judged_claims import PlacedClaim
 from activities.reporting.markdown_layout import PREFIX, clean_characters, plain_text
 from activities.reporting.report_words import ReportWords
 from activities.reporting.verdict_words import VERDICT_SIGNS
-from contracts.claims import CheckMethod
+from contracts.evidence import CheckMethod
 
 OPEN, CLOSE = "\ue102", "\ue103"
 SIGN: Final = "‖"

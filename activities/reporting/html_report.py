@@ -18,7 +18,7 @@ from activities.reporting.quoted_passages import QuotedPassage
 from activities.reporting.readable_passage import passage_parts
 from activities.reporting.report_inputs import CitedSource, ReportInputs
 from activities.reporting.verification import describe_checking, verification_facts
-from contracts.sources import Source
+from contracts.evidence import Source
 from contracts.vocabulary import Outcome
 
 LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")

@@ -12,9 +12,8 @@ from activities.reporting.method_section import usage_document
 from activities.reporting.quoted_passages import QuotedPassage, digest_form
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.verification import summarize_verification
-from contracts.evidence import Finding
-from contracts.identity import digest
-from contracts.sources import Source
+from contracts.addresses import digest
+from contracts.evidence import Finding, Source
 from contracts.vocabulary import Confidence, NodeStatus
 
 SCHEMA_VERSION = 1

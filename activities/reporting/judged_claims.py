@@ -8,7 +8,7 @@ from activities.reporting.claim_finder import find_claims
 from activities.reporting.links import Registry, strip_addresses
 from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.quotations import QUOTE_SIGNS, bare_words, forms, print_words, without_quotation_marks
-from contracts.claims import CheckMethod, ClaimVerdict, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.rules_checker import check
 

@@ -14,7 +14,7 @@ from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
 from activities.reporting.markdown_layout import FILE, HOST_DOT, MAIL, MARKDOWN_SIGN, MASK, layout
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
 from contracts.names import CORPUS_SCHEME
 
 REMOVED = "(link removed)"

@@ -10,7 +10,7 @@ from activities.reporting.method_section import Fact, method_facts
 from activities.reporting.report_inputs import CitedSource, ReportInputs, title_line
 from activities.reporting.report_words import ReportWords
 from activities.reporting.verification import describe_checking, verification_facts
-from contracts.sources import Source
+from contracts.evidence import Source
 from contracts.vocabulary import Outcome, Quality
 
 HEADINGS_SHOWN = 3

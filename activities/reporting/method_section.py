@@ -6,10 +6,10 @@ from typing import Any
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.report_words import ReportWords
 from contracts.evidence import Finding
-from contracts.follow_up import EARLIER
+from contracts.outcome import Usage
+from contracts.request import EARLIER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.usage import Usage
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, SourceStatus, StopReason
 
 CUT_OFF, FAILED = AgentStatus.CUT_OFF, AgentStatus.FAILED

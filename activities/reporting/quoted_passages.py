@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from contracts.evidence import Evidence
-from contracts.identity import digest
-from contracts.sources import Source
+from contracts.addresses import digest
+from contracts.evidence import Evidence, Source
 from providers.errors import ContentCorrupt, ContentMissing
 
 SELECTOR_CHARACTERS = 32
@@ -61,7 +60,7 @@ def cut_passage(evidence: Evidence, text: str) -> QuotedPassage:
 
 
 def digest_form(value: str) -> str:
-    """A SHA-256 with its scheme, as `contracts.identity.digest` writes it."""
+    """A SHA-256 with its scheme, as `contracts.addresses.digest` writes it."""
     return value if value.startswith("sha256:") else "sha256:" + value
 
 

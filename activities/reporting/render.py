@@ -17,8 +17,7 @@ from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.reporting.verification import count_verdicts
 from activities.roles.evidence_markers import without_markers
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.claims import ClaimVerdict, VerdictsEntry
-from contracts.documents import DocumentRef
+from contracts.evidence import ClaimVerdict, DocumentRef, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, ReportFiles
 from contracts.state import ResearchState

@@ -14,15 +14,13 @@ from activities.reporting.quoted_passages import QuotedPassage, cut_passages
 from activities.reporting.report_words import ReportWords
 from activities.roles.report_shape import TITLE_CHARACTERS, without_source_lists
 from contracts.checking import Correction
-from contracts.claims import ClaimVerdict
-from contracts.display_text import shorten
-from contracts.evidence import Finding
+from contracts.evidence import ClaimVerdict, Finding, Source
 from contracts.outcome import Ending
 from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import shorten
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile

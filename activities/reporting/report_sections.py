@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.roles.evidence_markers import cited_evidence, without_markers
-from contracts.identity import normalized_text
-from contracts.revisions import Removals
+from contracts.addresses import normalized_text
+from contracts.messages import Removals
 from providers.sentences import sentence_spans
 from providers.verification.assertions import asserts
 

@@ -11,8 +11,8 @@ from activities.failure_translation import RECORDS
 from activities.reporting.report_sections import find_losses, join_report, replace_sections, section_texts
 from activities.roles.evidence_markers import cited_evidence
 from activities.roles.report_shape import shape_of, without_source_lists
-from contracts.documents import ReportDraft
-from contracts.revisions import JoinRequest, Removals, RevisedDraft, ReviseRequest
+from contracts.evidence import ReportDraft
+from contracts.messages import JoinRequest, Removals, RevisedDraft, ReviseRequest
 from providers.interfaces import ContentStore, IsolatedCalls
 
 JOINED: Final = f"{__name__}:join_plainly"

@@ -12,7 +12,7 @@ from activities.reporting.report_words import ReportWords
 from activities.verifying.claim_conclusions import needs_warning, shares
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionAction, ReviewSummary, VerificationSummary
-from contracts.claims import CheckMethod, Verdict
+from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify
 
 LISTED: Final = 10

@@ -9,10 +9,8 @@ from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
 from activities.roles.lenient_values import clamp, find_member, line_of, one_line
 from activities.roles.prompt_blocks import shown_sources
-from contracts import identity
-from contracts.display_text import plural, shorten
-from contracts.evidence import Evidence, Finding, QualityUpdate
-from contracts.independence import bounded_confidence, supported_confidence, voice_of
+from contracts import addresses
+from contracts.evidence import Evidence, Finding, QualityUpdate, bounded_confidence, supported_confidence, voice_of
 from contracts.roles import (
     AnalysisDraft,
     AnalysisOutput,
@@ -22,6 +20,7 @@ from contracts.roles import (
     QuoteDraft,
     SourceExtract,
 )
+from contracts.texts import plural, shorten
 from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality
 from providers.verification.contradictions import find_contradictions
 
@@ -123,7 +122,7 @@ class _Grounding:
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))
         category = line_of(draft.category or "", CATEGORY_CHARACTERS)
         return Finding(
-            id=identity.finding_id(statement, evidence_ids),
+            id=addresses.finding_id(statement, evidence_ids),
             statement=statement,
             confidence=self._confidence(draft.confidence, grounded),
             evidence_ids=evidence_ids,
@@ -147,14 +146,14 @@ class _Grounding:
         return self._keep(source, text, *place)
 
     def _keep(self, source: SourceExtract, text: str, start: int, end: int) -> Evidence:
-        key = identity.evidence_id(source.id, start, end)
+        key = addresses.evidence_id(source.id, start, end)
         if key not in self.evidence:
             self.evidence[key] = Evidence(
                 id=key,
                 source_id=source.id,
                 start=start,
                 end=end,
-                quote_hash=identity.digest(text[start:end]),
+                quote_hash=addresses.digest(text[start:end]),
                 heading=self._heading(source, text, start),
                 sub_query_id=self._work.request.sub_query.id,
             )
@@ -181,7 +180,7 @@ def _gaps(work: Work) -> list[GapDraft]:
     gaps: dict[str, GapDraft] = {}
     for draft in work.draft.gaps:
         description = line_of(draft.description, DESCRIPTION_CHARACTERS)
-        key = identity.normalized_text(description)
+        key = addresses.normalized_text(description)
         if key and key not in gaps:
             gaps[key] = GapDraft(
                 description=description,
@@ -204,7 +203,7 @@ def _gap_kind(word: str, work: Work) -> str:
 
 def _queries(texts: list[str]) -> list[str]:
     cleaned = (line_of(text, QUERY_CHARACTERS) for text in texts)
-    distinct = {identity.normalized_text(text): text for text in reversed([*cleaned])}
+    distinct = {addresses.normalized_text(text): text for text in reversed([*cleaned])}
     return [text for key, text in reversed(distinct.items()) if key][:MOST_SUGGESTIONS]
 
 

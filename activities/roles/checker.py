@@ -25,8 +25,8 @@ from contracts.checking_roles import (
     CheckOutput,
     VerdictDraft,
 )
-from contracts.claims import Verdict
-from contracts.display_text import shorten
+from contracts.evidence import Verdict
+from contracts.texts import shorten
 from providers.text import detect_language
 from providers.verification.rules_checker import (
     PassageWords,

@@ -7,9 +7,9 @@ one by its answers to true statements. The control says what no page speaks of: 
 from collections.abc import Sequence
 from typing import Final
 
+from contracts.addresses import long_hash
 from contracts.checking import AskedClaim
-from contracts.display_text import shorten
-from contracts.identity import long_hash
+from contracts.texts import shorten
 from providers.verification.rules_checker import PassageWords
 
 STATEMENTS: Final = (

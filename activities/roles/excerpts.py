@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.documents import SectionHint
+from contracts.evidence import SectionHint
 from providers.text import question_stems
 
 BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*")

@@ -6,9 +6,10 @@ from typing import Final, Generic, TypeVar
 
 from activities.roles.labels import label_all, label_key
 from activities.roles.lenient_values import clamp, encodable, find_member, line_of
+from contracts.addresses import normalized_text
 from contracts.base import Contract
-from contracts.display_text import shorten
-from contracts.identity import normalized_text
+from contracts.outcome import CallAccount
+from contracts.plan import MOST_QUESTIONS
 from contracts.roles import (
     ClarifyDraft,
     ClarifyInput,
@@ -29,9 +30,8 @@ from contracts.roles import (
     RoleInput,
     SubQueryDraft,
 )
-from contracts.usage import CallAccount
+from contracts.texts import shorten
 from contracts.vocabulary import Action, Severity
-from contracts.waiting import MOST_QUESTIONS
 from providers.errors import InvalidOutput
 
 QUERY_CHARACTERS: Final = 500

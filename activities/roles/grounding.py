@@ -7,8 +7,8 @@ from typing import Final
 
 from activities.roles.lenient_values import one_line
 from activities.roles.untrusted import INVISIBLE, INVISIBLE_CLASS
-from contracts.display_text import shorten
-from contracts.unicode_forms import normalize
+from contracts.addresses import normalize
+from contracts.texts import shorten
 
 SHORTEST_QUOTE: Final = 8
 """Characters; fewer support nothing and stand everywhere."""

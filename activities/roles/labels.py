@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
-from contracts.identity import short_hash
+from contracts.addresses import short_hash
 from contracts.roles import RoleInput
 
 

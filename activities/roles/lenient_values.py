@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import TypeVar
 
-from contracts.display_text import shorten
+from contracts.texts import shorten
 
 E = TypeVar("E", bound=StrEnum)
 

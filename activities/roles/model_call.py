@@ -23,6 +23,7 @@ from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckOutput, CorrectOutput
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
+from contracts.outcome import CallAccount
 from contracts.roles import (
     AnalysisOutput,
     AnalyzeInput,
@@ -34,7 +35,6 @@ from contracts.roles import (
 from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, ToolTurnOutput, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
-from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured, WorkerLost
 from providers.interfaces import (

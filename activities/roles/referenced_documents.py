@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.interfaces import ContentStore
 
 AT_ONCE: Final = 32

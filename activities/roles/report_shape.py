@@ -7,7 +7,7 @@ from typing import Final
 
 from activities.reporting.markdown_layout import Layout, layout, plain_text
 from activities.roles.evidence_markers import without_markers
-from contracts.display_text import shorten
+from contracts.texts import shorten
 from providers.text import words
 
 SUMMARY_CHARACTERS: Final = 500

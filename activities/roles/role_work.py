@@ -18,9 +18,9 @@ from activities.roles.turn_taking import finish_turn
 from activities.roles.untrusted import remove_signs
 from contracts import checking_roles, roles
 from contracts.base import Contract
+from contracts.outcome import CallAccount
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.tool_turns import ToolTurnInput, TurnDraft
-from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 
 FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {

@@ -13,10 +13,9 @@ from activities.roles.finishers import Draft
 from activities.roles.labels import label_all, label_key
 from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
-from contracts.documents import ConfidenceSummary, DocumentRef, ReportDraft
-from contracts.evidence import Evidence, Finding
+from contracts.addresses import digest
+from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
 from contracts.exclusions import SENTENCE_END, find_mainly_about, mentions
-from contracts.identity import digest
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
 from providers.errors import InvalidOutput

@@ -15,12 +15,12 @@ from activities.roles.prompt_blocks import PromptRendering, common_values
 from activities.roles.prompt_files import prompt_of
 from activities.roles.prompt_rendering import render_role
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
+from contracts.addresses import digest
 from contracts.canary import repeats
-from contracts.decisions import Guidance
-from contracts.display_text import shorten
-from contracts.documents import DocumentRef
-from contracts.identity import digest
+from contracts.evidence import DocumentRef
+from contracts.outcome import CallAccount, Guidance
 from contracts.roles import RoleSpec
+from contracts.texts import shorten
 from contracts.tool_turns import (
     TEXT_CHARACTERS,
     THOUGHTS,
@@ -33,7 +33,6 @@ from contracts.tool_turns import (
     offered_tools,
 )
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
-from contracts.usage import CallAccount
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import Message, ShortPrompt
 from providers.strict_json import JsonError, parse_json

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from activities.roles.evidence_markers import with_escaped_markers
 from activities.roles.lenient_values import one_line
 from contracts.base import Contract
-from contracts.display_text import shorten
+from contracts.texts import shorten
 
 C = TypeVar("C", bound=Contract)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from contracts.checking import ClaimAnswer, Correction, VerificationSummary, WeighedClaim
-from contracts.claims import CheckMethod, ClaimVerdict, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 
 MOST_UNSUPPORTED: Final = 0.2
 MOST_CONTRADICTED: Final = 0.05

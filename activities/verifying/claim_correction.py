@@ -24,8 +24,8 @@ from contracts.checking import (
     Proposal,
     WeighedClaim,
 )
-from contracts.claims import ClaimKind, ClaimVerdict, Verdict
-from contracts.display_text import shorten
+from contracts.evidence import ClaimKind, ClaimVerdict, Verdict
+from contracts.texts import shorten
 from providers.verification.repairs import exchange
 
 MOST_DOUBTFUL: Final = 20

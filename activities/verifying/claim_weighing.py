@@ -11,10 +11,9 @@ from typing import Final
 from activities.reporting.claim_finder import FoundClaim, find_draft_claims
 from activities.reporting.judged_claims import CitedWords, Judged, judge
 from activities.reporting.links import Registry, strip_addresses_shown
+from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, CheckedSource, ClaimAnswer, ClaimsEntry, ShownPassage, WeighedClaim
-from contracts.claims import CheckMethod, Claim, ClaimKind, ClaimVerdict, Verdict
-from contracts.evidence import Evidence
-from contracts.identity import long_hash
+from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
 from contracts.request import Verify
 from providers.verification.rules_checker import check
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from activities.roles.grounding import Headings
 from activities.verifying.claim_weighing import Material, show_passage
+from contracts.addresses import digest, evidence_id
 from contracts.checking import ShownPassage, WeighedClaim
 from contracts.evidence import Evidence
-from contracts.identity import digest, evidence_id
 from providers.verification.passage_selection import select_passages
 
 MOST_CANDIDATES: Final = 2

@@ -9,7 +9,7 @@ from typing import Final
 
 from activities.verifying.claim_weighing import Material, show_all
 from contracts.checking import CorrectionAction, DoubtfulClaim, Proposal, ShownPassage
-from contracts.claims import ClaimKind, Verdict
+from contracts.evidence import ClaimKind, Verdict
 from providers.text import detect_language
 from providers.verification.repairs import exchange, find_exchange, find_quoted, find_sentence, stands_nowhere
 from providers.verification.rules_checker import ENOUGH, PassageWords, check

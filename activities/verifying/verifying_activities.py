@@ -22,6 +22,7 @@ from activities.verifying.claim_conclusions import conclude, score, summarize
 from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
 from activities.verifying.rule_corrections import propose
+from contracts.addresses import digest
 from contracts.base import Terse
 from contracts.checking import (
     AnswersEntry,
@@ -38,10 +39,7 @@ from contracts.checking import (
     ProposalsEntry,
     write_verdicts,
 )
-from contracts.claims import ClaimVerdict, VerdictsEntry
-from contracts.documents import DocumentRef, ReportDraft
-from contracts.evidence import PassagePlace
-from contracts.identity import digest
+from contracts.evidence import ClaimVerdict, DocumentRef, PassagePlace, ReportDraft, VerdictsEntry
 from contracts.messages import ApplyRequest, Concluded, ConcludeRequest, Weighed, WeighRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState

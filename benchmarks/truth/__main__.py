@@ -22,7 +22,7 @@ from activities.reporting.judged_claims import CitedWords
 from benchmarks.truth.corruption import names_in
 from benchmarks.truth.reports import Cited, measure, measure_reports
 from benchmarks.truth.whole_reports import measure_whole_reports
-from contracts.claims import Verdict
+from contracts.evidence import Verdict
 from providers.verification.rules_checker import check
 
 PAIRS: Final = Path(__file__).with_name("pairs.jsonl")

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from activities.reporting.audit.audited_report import AuditedReport, marks_of
 from activities.reporting.claim_finder import claim_id, find_claims, key_of
-from contracts.identity import digest
+from contracts.addresses import digest
 
 PLACES: Final = ("start", "end")
 

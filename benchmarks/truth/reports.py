@@ -15,7 +15,7 @@ from activities.reporting.links import Registry
 from benchmarks.answering import answer
 from benchmarks.short_answers import COLLECTIONS, index, load_questions
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
-from contracts.claims import CheckMethod, Verdict
+from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary

@@ -25,13 +25,10 @@ from activities.reporting.audit import audit
 from activities.reporting.revising import redraft, store_draft
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from benchmarks.truth.forgery import forge
-from contracts.claims import CheckMethod, Verdict
-from contracts.documents import DocumentRef, ReportDraft
-from contracts.evidence import Evidence
-from contracts.identity import digest, evidence_id, source_id
+from contracts.addresses import digest, evidence_id, source_id
+from contracts.evidence import CheckMethod, DocumentRef, Evidence, ReportDraft, Source, Verdict
 from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, StopReason
 from providers.reading.extraction import extract

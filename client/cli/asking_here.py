@@ -10,7 +10,7 @@ from client.cli.replies_of_person import edit_text, show_plan, tell_waiting
 from client.client_errors import MessageRefused
 from client.handle import ResearchHandle
 from client.view.console import Ask
-from contracts.waiting import Waiting, WaitKind
+from contracts.plan import Waiting, WaitKind
 
 
 class LeftWaiting(Exception):

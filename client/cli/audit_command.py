@@ -16,7 +16,7 @@ from client.cli.report_files import FORMATS
 from client.exchange.bundle import HTML, MARKDOWN, REPORT
 from client.exchange.bundle_reading import BundleReader, BundleUnusable
 from client.view.rendering import printable
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool

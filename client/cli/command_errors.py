@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
-from contracts.display_text import visible
+from contracts.texts import visible
 from contracts.vocabulary import Outcome, StopReason
 
 

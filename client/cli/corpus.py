@@ -12,8 +12,8 @@ from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import CommandError, ExitCode, quote
 from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_for, name_of_folder
 from client.view.rendering import printable
-from contracts.display_text import plural
 from contracts.resolved import CorpusSnapshot
+from contracts.texts import plural
 from providers.errors import CorpusUnknown
 from providers.interfaces import IndexProgress
 

@@ -10,7 +10,7 @@ from client.cli.research_ids import resolve
 from client.cli.stores import record_deleted_histories
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
-from contracts.display_text import plural
+from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import has_sole_sessions

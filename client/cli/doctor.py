@@ -21,10 +21,10 @@ from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import ExitCode, reason_of
 from client.cli.corpus import registered_folders
 from client.handle import ResearchClient
-from contracts.display_text import plural
 from contracts.names import DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.resolved import ProviderChoice
 from contracts.strategies import list_selectable
+from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name

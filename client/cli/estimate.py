@@ -9,11 +9,11 @@ from typing import Final
 
 from contracts.base import Contract
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
+from contracts.plan import MOST_ROUNDS
 from contracts.request import Clarify, SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
-from contracts.waiting import MOST_ROUNDS
 from providers.models.chat import TokenCounts
 from providers.models.model_directory import split_name
 from providers.models.prices import PriceTable

@@ -19,7 +19,7 @@ from client.exchange.exported_report import ExportedReport, ReportUnusable, read
 from client.exchange.pdf_export import to_pdf
 from client.exchange.provenance import to_prov
 from client.exchange.word_document import to_docx
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.errors import ContentMissing
 from workers.private_files import umask_of_person
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from client.cli.command_errors import CommandError, ExitCode, quote, reason_of
 from client.cli.research_ids import ALLOWED
-from contracts.identity import short_hash
+from contracts.addresses import short_hash
 
 SET_HOME: Final = "set RESEARCH_HOME to a folder that can be"
 NO_DOCUMENTS: Final = ("/proc", "/sys", "/dev")

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from client.cli.command_errors import CommandError
 from client.view.one_line import cut_at_word
-from contracts.display_text import visible, visible_json
+from contracts.texts import visible, visible_json
 
 
 class SafeConsole(Console):

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 from client.cli.command_errors import CommandError
 from client.view.rendering import printable
 from contracts.parse_request import error_lines
-from contracts.plan import PlanAnswer
-from contracts.waiting import PlanRevision
+from contracts.plan import PlanAnswer, PlanRevision
 
 HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are left out.

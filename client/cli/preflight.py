@@ -18,12 +18,11 @@ from client.handle import ResearchClient
 from client.view.decision_wording import engine_words, searching_words
 from client.view.rendering import duration, printable
 from contracts.agents import AT_ONCE
-from contracts.display_text import plural
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, EngineChoice, ResearchRequest
-from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch
+from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch, where_text_goes
+from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason
-from contracts.where_text_goes import where_text_goes
 from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import load_prices
 from providers.search.availability import BY_MODEL, TRAITS

@@ -11,10 +11,10 @@ from client.cli.corpus import index, registered_folders
 from client.cli.folders import find_corpus
 from client.cli.options import SearchCommandOptions, command_settings
 from client.view.rendering import printable
-from contracts.display_text import plural
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
+from contracts.texts import plural
 from contracts.vocabulary import PageAccess
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument

@@ -17,8 +17,7 @@ from client.cli.plan_text import as_text, read_plan
 from client.client_errors import ClientError
 from client.handle import ResearchHandle
 from client.view.rendering import local_time, printable
-from contracts.plan import PlanAnswer
-from contracts.waiting import Waiting, WaitKind
+from contracts.plan import PlanAnswer, Waiting, WaitKind
 from workers.settings.loading import editor_command
 
 STANDARD_INPUT: Final = Path("-")

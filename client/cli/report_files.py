@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from contracts.unicode_forms import normalize
+from contracts.addresses import normalize
 from workers.private_files import PRIVATE, files_of_person
 
 SLUG_CHARACTERS: Final = 48

@@ -26,7 +26,7 @@ from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.run_results import refusal_of, shortcomings_of
 from client.view.rendering import Frame, render_ending
 from contracts import names
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch

@@ -21,12 +21,10 @@ from client.view.decision_wording import opinion_words, providers_line
 from client.view.live_view import elapsed_at, waits_at
 from client.view.plain_lines import local_clock
 from client.view.rendering import agent_words, duration, local_time, money, printable, waits_words
-from contracts.decisions import AgentDecision
-from contracts.display_text import plural
-from contracts.documents import ReportDraft
-from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.sources import Source
+from contracts.evidence import ReportDraft, Source
+from contracts.outcome import AgentDecision, ResearchResult, ResearchStatus
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus, SourceStatus
 from workers.private_files import files_of_person, umask_of_person
 

@@ -17,9 +17,8 @@ from client.handle import ResearchHandle
 from client.view.live_view import LiveView, fold, with_status
 from client.view.plain_lines import SILENT_SECONDS, SILENT_SECONDS_OF_WAITS, PlainLines, describe_standing
 from client.view.rendering import Frame, queue_words, render_live
-from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.progress import Event
-from contracts.waiting import Waiting, WaitKind
+from contracts.outcome import Event, ResearchResult, ResearchStatus
+from contracts.plan import Waiting, WaitKind
 
 Ask = Callable[[Waiting], Awaitable[None]]
 """Asks a person at this terminal, or says where an answer can be given."""

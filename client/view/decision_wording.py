@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.decisions import AgentDecision
-from contracts.progress import Event
+from contracts.outcome import AgentDecision, Event
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind
 

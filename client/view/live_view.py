@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from client.view.decision_wording import decision_words, text_of
-from contracts.display_text import from_markdown
-from contracts.outcome import ResearchStatus
-from contracts.progress import Event, Mark
+from contracts.outcome import Event, Mark, ResearchStatus
+from contracts.texts import from_markdown
 
 SMALLEST_SHARE: Final = 0.2
 """Of the work: before this much is done no time can be told."""

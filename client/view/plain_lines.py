@@ -9,8 +9,8 @@ from typing import Final
 from client.view.decision_wording import decision_words, text_of
 from client.view.live_view import LiveView, elapsed_at, waits_at
 from client.view.rendering import duration, printable, waits_words
-from contracts.display_text import plural, shorten
-from contracts.progress import Event
+from contracts.outcome import Event
+from contracts.texts import plural, shorten
 from contracts.vocabulary import NATURAL_STOPS, Outcome
 
 SILENT_SECONDS: Final = 10.0

@@ -12,10 +12,8 @@ from rich.text import Text
 from client.run_results import lacks_something
 from client.view.live_view import LiveView, PhaseLine, TaskLine, elapsed_at, seconds_left, task_progress, waits_at
 from client.view.one_line import OneLine
-from contracts.display_text import plural
-from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
-from contracts.progress import Mark
-from contracts.usage import Usage
+from contracts.outcome import AgentProgress, Counts, Mark, ResearchResult, ResearchStatus, Usage
+from contracts.texts import plural
 from contracts.vocabulary import AgentStatus, Outcome
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}

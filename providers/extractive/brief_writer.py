@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from contracts.evidence import Finding, Gap
-from contracts.identity import normalized_text
-from contracts.independence import voice_of
+from contracts.addresses import normalized_text
+from contracts.evidence import Finding, Gap, voice_of
 from contracts.plan import PlanNode
 from contracts.roles import ReportTextDraft, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus, NodeStatus

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from contracts.plan import MOST_QUESTIONS
 from contracts.roles import ClarifyDraft, ClarifyInput
-from contracts.waiting import MOST_QUESTIONS
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import key_words
 

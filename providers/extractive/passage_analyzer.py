@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from contracts.addresses import normalized_text
+from contracts.evidence import supported_confidence, voice_of
 from contracts.exclusions import find_mainly_about, is_kept_out
-from contracts.identity import normalized_text
-from contracts.independence import supported_confidence, voice_of
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind
 from providers.extractive import stated_gaps

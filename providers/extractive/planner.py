@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from contracts.roles import PlanDraft, PlanInput, SubQueryDraft
 from providers.extractive.asked_form import MEASURES, AnswerForm, read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS

@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from contracts.addresses import normalized_text
 from contracts.evidence import ASKED_BY_PERSON, Gap
-from contracts.identity import normalized_text
 from contracts.roles import (
     FollowUpDraft,
     GapAnalysisDraft,

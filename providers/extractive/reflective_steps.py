@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from contracts.display_text import plural
 from contracts.reflective_roles import (
     ClassificationDraft,
     ClassifyInput,
@@ -20,6 +19,7 @@ from contracts.reflective_roles import (
     StepsDraft,
 )
 from contracts.roles import PlanInput
+from contracts.texts import plural
 from contracts.vocabulary import NodeStatus
 from providers.extractive.asked_form import read_asked
 from providers.extractive.planner import ONE_SIDED, plan

@@ -1,6 +1,6 @@
 """Gaps in words that a reader can check, with searches that were not asked yet."""
 
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from contracts.roles import AnalyzeInput, GapDraft
 from contracts.vocabulary import GapKind
 from providers.extractive.brief_text import BriefWords

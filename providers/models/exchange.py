@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from contracts.identity import digest
+from contracts.addresses import digest
 from contracts.tool_turns import ToolTurnInput, offered_tools
 from providers.errors import InvalidCall
 from providers.interfaces import EngineTask, Limiter, Permit

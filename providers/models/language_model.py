@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.base import Contract
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerUnusable,

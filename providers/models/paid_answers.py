@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Any, Final
 
+from contracts.outcome import Usage
 from contracts.tool_turns import ToolTurnInput, offered_tools
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
 from providers.interfaces import EngineAnswer, EngineTask

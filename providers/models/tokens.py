@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cachetools import LRUCache
 
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.errors import ProviderError, Retryable
 from providers.models.chat import ChatRequest
 from providers.models.model_directory import ModelCandidate

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from contracts.unicode_forms import normalize, with_few_marks
+from contracts.addresses import normalize, with_few_marks
 
 INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"

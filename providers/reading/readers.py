@@ -14,11 +14,11 @@ from typing import Final, Protocol
 import httpx2
 from pydantic import Field
 
+from contracts.addresses import canonical_url
 from contracts.base import StrictContract
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
 from contracts.vocabulary import PageAccess
-from contracts.web_addresses import canonical_url
 from providers.domains import ANYWHERE, DENIED, NOT_ALLOWED, Domains
 from providers.errors import ContentMissing, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages

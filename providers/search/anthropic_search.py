@@ -11,7 +11,7 @@ from anthropic.types import MessageParam, ToolChoiceParam, WebSearchTool20250305
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers.credentials import NO_KEY
 from providers.domains import Domains
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable

@@ -7,8 +7,8 @@ from copy import copy
 from typing import Final, Protocol, runtime_checkable
 
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import Usage
 from contracts.request import SourceType
-from contracts.usage import Usage
 from providers.errors import ProviderError
 from providers.interfaces import Limiter, SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache

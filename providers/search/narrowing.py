@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
+from contracts.addresses import host_of
 from contracts.messages import SearchRequest
 from contracts.request import SourceType
-from contracts.web_addresses import host_of
 from providers.domains import Domains
 from providers.errors import InvalidCall
 from providers.search.availability import ProviderTraits

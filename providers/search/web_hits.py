@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
+from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.sources import SearchHit
 from providers.reading.cleaning import UNSEEN, clean, one_line
 from providers.reading.page_dates import iso_date
 from providers.search.availability import TRAITS

@@ -19,7 +19,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, Unavailable
 
 if TYPE_CHECKING:

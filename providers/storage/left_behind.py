@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt
 from providers.storage.stored_records import Records
 

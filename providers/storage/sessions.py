@@ -11,8 +11,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from contracts.shapes import DOCUMENT_HASH
 from contracts.state import READABLE_VERSIONS
+from contracts.texts import DOCUMENT_HASH
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
 from providers.storage.stored_records import ENDING, FirstLines, Records

@@ -13,12 +13,10 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from contracts.call_wishes import language_of_call, wishes_of_call
+from contracts.addresses import canonical_url
 from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.checking_roles import CheckInput, CorrectInput
-from contracts.documents import DocumentRef, SectionHint
-from contracts.evidence import Evidence, Finding
-from contracts.identity import canonical_url
+from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, SectionHint, Source
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
@@ -32,8 +30,9 @@ from contracts.roles import (
     RoleSpec,
     SourceExtract,
     WriteInput,
+    language_of_call,
+    wishes_of_call,
 )
-from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
 from providers.errors import ContentCorrupt, ContentMissing

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-from contracts.claims import Verdict
+from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare
 from providers.verification.rules_checker import check
 from providers.verification.statement import Statement

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from contracts.claims import Verdict
+from contracts.evidence import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Sort, difference
 from providers.verification.clauses import POINTS_BACK

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.claims import Verdict
+from contracts.evidence import Verdict
 from providers.sentences import sentence_spans
 from providers.verification.alignment import LONGEST, Difference, Part, Sort, difference, same_word
 from providers.verification.derivations import PER_CENT, Derivation, derive

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from contracts import names
+from contracts.evidence import Source
 from contracts.outcome import ResearchResult
-from contracts.sources import Source
 from contracts.vocabulary import Outcome, SourceStatus
 from tests.acceptance.web_deployment import MODEL, PRICE, answered, web_deployment
 from tests.fakes.many_pages import QUESTION, pages

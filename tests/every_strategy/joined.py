@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from contracts import strategies
 from contracts.parse_request import InvalidRequest, parse_request
+from contracts.plan import Waiting
 from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import StrategyDeclaration
 from contracts.vocabulary import EngineKind, StopReason
-from contracts.waiting import Waiting
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ROLES

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from contracts.waiting import WaitKind
 from tests.every_strategy.joined import (
     FIRST_ENGINE,
     NAMES,

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from contracts.documents import SectionHint
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from contracts.sources import SearchHit
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.text import question_stems, stems

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
-from contracts.sources import SearchHit
 from contracts.vocabulary import EngineKind, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SourceUnreadable

@@ -1,6 +1,6 @@
 """A whole pause at once, for tests that drive a strategy without the driver."""
 
-from contracts.decisions import Pause
+from contracts.outcome import Pause
 from contracts.state import Unit
 from workflows.phases.pause import reflect
 from workflows.run.research_run import ResearchRun

@@ -7,11 +7,10 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.documents import ReportDraft
-from contracts.evidence import Evidence, Finding, QualityUpdate
-from contracts.identity import digest, evidence_id, finding_id
+from contracts.addresses import digest, evidence_id, finding_id
+from contracts.evidence import Evidence, Finding, QualityUpdate, ReportDraft
 from contracts.messages import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
-from contracts.outcome import Citation, ReportFiles
+from contracts.outcome import CallAccount, Citation, ReportFiles, Usage
 from contracts.roles import (
     AnalysisOutput,
     AnalyzeInput,
@@ -29,7 +28,6 @@ from contracts.roles import (
     WriteInput,
     WriteOutput,
 )
-from contracts.usage import CallAccount, Usage
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
 from tests.fakes.kept_sessions import KeptSession

@@ -1,13 +1,11 @@
 """Small states and parts for tests of the pure rules."""
 
-from contracts.documents import DocumentRef, ReportDraft
-from contracts.evidence import Finding, Gap
-from contracts.identity import gap_id, source_id, sub_query_id
+from contracts.addresses import gap_id, source_id, sub_query_id
+from contracts.evidence import DocumentRef, Finding, Gap, ReportDraft, SearchHit, Source
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
-from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus
 

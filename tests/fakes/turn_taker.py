@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from contracts import strategies
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from contracts.state import ResearchState
 from contracts.tool_turns import ToolTurnOutput
 from providers.storage.content import ObstoreContentStore

@@ -15,8 +15,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import names
 from contracts.names import POOLS
-from contracts.outcome import ResearchResult
-from contracts.progress import Event, EventPage
+from contracts.outcome import Event, EventPage, ResearchResult
 from contracts.roles import ANALYZER
 from tests.comparable import comparable
 from tests.fakes.messages_api import Call, MessagesApi

@@ -9,9 +9,8 @@ from temporalio.client import Client, WorkflowFailureError
 
 from activities.configuration import ResearchConfiguration
 from contracts import names
-from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.outcome import ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
 from providers.models.prices import PriceEntry as TablePrice
 from providers.models.prices import PriceTable

@@ -10,8 +10,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
-from contracts.outcome import ResearchStatus
-from contracts.progress import EventPage
+from contracts.outcome import EventPage, ResearchStatus
 from contracts.vocabulary import Outcome
 from tests.fakes.world import World
 from tests.integration.conftest import Server, running_workers

@@ -17,8 +17,8 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from activities.reporting.links import link_targets
+from contracts.addresses import digest
 from contracts.canary import STEERED_NOTE, repeats
-from contracts.identity import digest
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.request import Depth

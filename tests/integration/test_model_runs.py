@@ -7,8 +7,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
-from contracts.outcome import ResearchResult
-from contracts.progress import EventPage
+from contracts.outcome import EventPage, ResearchResult
 from contracts.vocabulary import Completeness, Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import model_world

@@ -14,8 +14,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.searching import SearchingActivities
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import POOLS
-from contracts.outcome import ResearchResult
-from contracts.usage import Usage
+from contracts.outcome import ResearchResult, Usage
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.shared.limiter import SharedLimiter

@@ -7,8 +7,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
+from contracts.evidence import Source
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from tests.fakes.web_world import Faults, Site, WebWorld, manual_sites, page

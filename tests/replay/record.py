@@ -24,8 +24,6 @@ from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
-from tests.replay.rare_ways import LONG, RARE, SHORT
-from tests.replay.replaying import replay
 from tests.toy.party import party_declared
 from tests.toy.roles import TOY
 from workers.dev_server.server import find_binary
@@ -40,18 +38,16 @@ async def main(wanted: list[str]) -> None:
     """One history per way that a run can go; given names, those alone."""
     logging.getLogger("temporalio").setLevel(logging.CRITICAL)  # failed attempts belong to what is recorded
     HISTORIES.mkdir(exist_ok=True)
-    for recordings, arguments in ((USUAL, ()), (LONG, SHORT)):
-        binary = str(find_binary())
-        async with await WorkflowEnvironment.start_local(
-            dev_server_existing_path=binary, dev_server_extra_args=[*FAST, *arguments]
-        ) as environment:
-            address = environment.client.service_client.config.target_host
-            client = await Client.connect(address, data_converter=pydantic_data_converter)
-            for record in recordings:
-                if not wanted or record.__name__ in wanted:
-                    with tempfile.TemporaryDirectory() as folder:
-                        await _keep(record.__name__, await record(client, Path(folder)))
-                    print(record.__name__)  # noqa: T201 - a script that tells how far it is
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(find_binary()), dev_server_extra_args=[*FAST]
+    ) as environment:
+        address = environment.client.service_client.config.target_host
+        client = await Client.connect(address, data_converter=pydantic_data_converter)
+        for record in RECORDED:
+            if not wanted or record.__name__ in wanted:
+                with tempfile.TemporaryDirectory() as folder:
+                    await _keep(record.__name__, await record(client, Path(folder)))
+                print(record.__name__)  # noqa: T201 - a script that prints its progress
 
 
 async def _keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
@@ -59,9 +55,6 @@ async def _keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
     document = {"workflow_id": handle.id, "history": history}
     with gzip.GzipFile(HISTORIES / f"{name}.json.gz", "wb", mtime=0) as file:
         file.write(json.dumps(document, separators=(",", ":")).encode())
-    notes = await replay(document)
-    text = json.dumps(notes.answers, ensure_ascii=False, indent=1)
-    (HISTORIES / f"{name}.answers.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _without_traces(value: Any) -> Any:
@@ -233,7 +226,7 @@ async def expired(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     raise AssertionError("a plan that nobody approves cannot be researched")
 
 
-USUAL: tuple[Recording, ...] = (
+RECORDED: tuple[Recording, ...] = (
     extractive,
     two_iterations,
     hopeless,
@@ -249,9 +242,8 @@ USUAL: tuple[Recording, ...] = (
     agent_stopped,
     agent_out_of_time,
     *(of_strategy(name) for name in NAMES if name != TOY.name),
-    *RARE,
 )
-RECORDINGS = {recording.__name__ for recording in (*USUAL, *LONG)}
+RECORDINGS = {recording.__name__ for recording in RECORDED}
 
 if __name__ == "__main__":
     with party_declared():

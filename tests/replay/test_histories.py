@@ -28,8 +28,6 @@ async def test_a_recorded_run_replays_word_for_word(path: Path) -> None:
     document = load(path)
     notes = await replay(document)
     assert asked_by_the_workflow(notes.commands) == kept_by_the_server(document)
-    recorded = json.loads(path.with_name(path.name.replace(".json.gz", ".answers.json")).read_text(encoding="utf-8"))
-    assert notes.answers == recorded
 
 
 async def test_a_changed_order_is_noticed() -> None:

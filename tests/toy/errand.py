@@ -1,10 +1,9 @@
 """A toy scoped strategy: looks for its task as it stands, or for what it is given to ask, and says what it found."""
 
+from contracts.addresses import sub_query_id
 from contracts.agents import AgentReport
-from contracts.decisions import Pause
-from contracts.identity import sub_query_id
+from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.progress import Mark, Progress, UnitProgress
 from contracts.request import Depth
 from contracts.roles import ANALYZER
 from contracts.state import OpenPause, Position, ResearchState, Unit

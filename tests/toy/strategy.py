@@ -1,9 +1,8 @@
 """The toy strategy: scout ahead, look, tell. Its plan has two levels: a task that searches nothing, and its leaves."""
 
-from contracts.decisions import Pause
-from contracts.identity import sub_query_id
+from contracts.addresses import sub_query_id
+from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.vocabulary import Action, NodeKind, NodeStatus, StopReason
 from tests.toy.roles import SCOUT, SCRIBE, ScoutInput

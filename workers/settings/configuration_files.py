@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.shapes import expectation
+from contracts.texts import expectation
 from workers.settings.sections import FileSettings
 
 FILE_NAME: Final = "research.toml"

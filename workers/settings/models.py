@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from contracts.shapes import BASE_ADDRESS, ENDPOINT
+from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
 from providers.models.capabilities import CapabilityOverrides, EndpointCapabilities, capabilities_of

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
-from contracts.shapes import CONTACT, LANGUAGE_TAG
 from contracts.strategies import PLANNED, list_selectable
+from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.availability import ORDER

@@ -4,14 +4,14 @@ import asyncio
 
 from temporalio.exceptions import ActivityError
 
-from contracts.decisions import GateIssue
-from contracts.display_text import plural, shorten
+from contracts.addresses import gap_id
 from contracts.evidence import Evidence, Finding
-from contracts.identity import gap_id
 from contracts.notebooks import with_what_follows
+from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalysisOutput
 from contracts.state import ResearchState
+from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from contracts.plan import Plan
+from contracts.plan import MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
-from contracts.waiting import MOST_QUESTIONS, MOST_ROUNDS, QuestionRound, Waiting, WaitKind
 from workflows.rules.replies import phrase_for
 from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Revised, Said

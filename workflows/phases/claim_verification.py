@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
+from contracts.addresses import evidence_id, sub_query_id
 from contracts.checking import Verification, read_verdicts
 from contracts.checking_roles import (
     CHECKER,
@@ -22,11 +23,8 @@ from contracts.checking_roles import (
     CorrectInput,
     CorrectOutput,
 )
-from contracts.claims import Verdict
-from contracts.display_text import plural
-from contracts.evidence import Evidence
+from contracts.evidence import Evidence, Verdict
 from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
-from contracts.identity import evidence_id, sub_query_id
 from contracts.messages import (
     ApplyRequest,
     Concluded,
@@ -35,13 +33,14 @@ from contracts.messages import (
     Weighed,
     WeighRequest,
 )
+from contracts.outcome import Mark, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.progress import Mark, Progress, UnitProgress
 from contracts.request import Verify
 from contracts.roles import (
     RoleOutput,
 )
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from workflows.phases.gathering import Gathering
 from workflows.rules.query_matching import drop_repeated

@@ -6,13 +6,13 @@ from typing import Any
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.display_text import shorten
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
+from contracts.evidence import SearchHit, Source
 from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.request import SourceType, published_between
-from contracts.sources import SearchHit, Source
+from contracts.texts import shorten
 from workflows.phases.gathering_results import Gathered, merge
 from workflows.phases.provider_searches import Answers, Searching
 from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread

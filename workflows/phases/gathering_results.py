@@ -6,12 +6,12 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError
 
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
+from contracts.evidence import Candidate, SearchHit, Source
 from contracts.messages import ReadRecord, SearchResponse
 from contracts.names import CORPUS_SCHEME
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.sources import Candidate, SearchHit, Source
-from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.provider_searches import Answers
 from workflows.rules.allocation import Allotment, Identity

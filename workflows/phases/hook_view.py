@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-from contracts.evidence import Finding, Gap
+from contracts.evidence import Finding, Gap, Source
 from contracts.plan import PlanNode
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus
 from workflows.phases.counts import counts_of

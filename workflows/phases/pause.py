@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.decisions import GateIssue, GateResult
+from contracts.outcome import GateIssue, GateResult
 from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import OpenPause
 from contracts.vocabulary import AgentRole, ThinkMode

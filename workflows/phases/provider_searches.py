@@ -9,13 +9,12 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.canary import STEERED_NOTE
-from contracts.display_text import shorten
-from contracts.follow_up import EARLIER
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.request import SearchPolicy, SourceType, published_between
+from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
 from contracts.resolved import ProviderChoice, ResolvedResearch
-from contracts.usage import Usage
+from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
 from workflows.rules.query_matching import asked_before
 from workflows.rules.search_merging import folded_in, merge_hits

@@ -4,7 +4,7 @@ from typing import Final
 
 from contracts.checking import ReviewSummary
 from contracts.checking_roles import REVIEWER, ReviewInput, ReviewOutput
-from contracts.decisions import GateIssue
+from contracts.outcome import GateIssue
 from contracts.request import Review
 from contracts.roles import (
     SYNTHESIZER,

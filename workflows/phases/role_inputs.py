@@ -1,10 +1,10 @@
 """What each role is shown of the state: projections, so that nobody gets the whole of it."""
 
-from contracts.decisions import GateIssue
+from contracts.evidence import Source
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
+from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import TOP_CONFIDENCE, NodeKind, Quality
 from workflows.run.research_run import ResearchRun

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from contracts import activities
 from contracts.evidence import Evidence
-from contracts.selection import SPANS_PER_QUESTION, SPANS_PER_SOURCE, SelectionRequest
+from contracts.messages import SPANS_PER_QUESTION, SPANS_PER_SOURCE, SelectionRequest
 from contracts.vocabulary import SourceStatus
 from workflows.phases.role_inputs import extract_of
 from workflows.run.activity_options import selection_options

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.decisions import GateIssue
-from contracts.documents import DocumentRef, ReportDraft
-from contracts.evidence import Evidence, Finding
+from contracts.addresses import finding_id
+from contracts.evidence import DocumentRef, Evidence, Finding, ReportDraft
 from contracts.expected_calls import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
-from contracts.identity import finding_id
+from contracts.messages import JoinRequest, Removals, ReviseRequest
+from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.revisions import JoinRequest, Removals, ReviseRequest
 from contracts.roles import SYNTHESIZER, ReportPart, WriteInput, WriteOutput
 from contracts.vocabulary import AgentRole, Confidence, EngineKind
 from workflows.phases.role_inputs import extract_of, write_input

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from contracts.addresses import gap_id
 from contracts.agents import AgentReport, AgentTask, Harvest, TaskResult, pack_contract
 from contracts.evidence import Gap
-from contracts.identity import gap_id
 from contracts.outcome import Counts
 from contracts.plan import PlanNode
 from contracts.state import ResearchState

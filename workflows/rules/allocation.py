@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.identity import source_id
-from contracts.sources import Candidate, SearchHit
+from contracts.addresses import source_id
+from contracts.evidence import Candidate, SearchHit
 
 Identity = Callable[[SearchHit], str]
 """Which source a hit is."""

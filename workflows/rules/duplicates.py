@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.identity import canonical_url, doi_of, source_id
-from contracts.sources import SearchHit, Source
-from contracts.unicode_forms import normalize
+from contracts.addresses import canonical_url, doi_of, normalize, source_id
+from contracts.evidence import SearchHit, Source
 from contracts.vocabulary import PageAccess, SourceStatus
 
 LEAST_CONTENT: Final = 200

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from contracts import failures
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.state import ResearchState

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from contracts.addresses import gap_id
 from contracts.evidence import ASKED_BY_PERSON, Finding, Gap
-from contracts.identity import gap_id
 from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, GapDraft
 from contracts.state import ResearchState

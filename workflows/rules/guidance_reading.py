@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from contracts.decisions import Guidance
 from contracts.exclusions import covers, find_addresses, tokens
+from contracts.outcome import Guidance
 from contracts.resolved import GuidanceWords, unpack_words
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind

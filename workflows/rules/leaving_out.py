@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
-from contracts.decisions import Exclusion, Guidance
-from contracts.evidence import Finding, Gap
+from contracts.evidence import Finding, Gap, SearchHit, Source
 from contracts.exclusions import find_about, find_mainly_about, is_kept_out
+from contracts.outcome import Exclusion, Guidance
 from contracts.plan import PlanNode
-from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from contracts.resolved import ProviderChoice, ResolvedResearch
-from contracts.where_text_goes import where_text_goes
+from contracts.resolved import ProviderChoice, ResolvedResearch, where_text_goes
 
 
 def without(providers: Sequence[ProviderChoice], unavailable: Mapping[str, str]) -> list[ProviderChoice]:

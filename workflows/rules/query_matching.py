@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from contracts.identity import normalized_text
+from contracts.addresses import normalize, normalized_text
+from contracts.evidence import QueryOutcome, QueryRecord
 from contracts.plan import PlanNode
-from contracts.sources import QueryOutcome, QueryRecord
-from contracts.unicode_forms import normalize
 
 LEAST_OVERLAP: Final = 0.85
 """Share of all words that two queries must have in common (Jaccard) where they are not equal."""

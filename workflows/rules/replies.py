@@ -5,14 +5,22 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from contracts.identity import normalized_text, short_hash, sub_query_id
+from contracts.addresses import normalized_text, short_hash, sub_query_id
 from contracts.parse_request import error_lines
-from contracts.plan import Plan, PlanNode
+from contracts.plan import (
+    ANSWER_CHARACTERS,
+    APPROVAL_PHRASE,
+    Plan,
+    PlannedQuery,
+    PlanNode,
+    PlanRevision,
+    Waiting,
+    WaitKind,
+)
 from contracts.request import Approve
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind
-from contracts.waiting import ANSWER_CHARACTERS, APPROVAL_PHRASE, PlannedQuery, PlanRevision, Waiting, WaitKind
 from workflows.run.inbox import Answered, Approved, RejectedPlan, Revised, Said
 
 AROUND_PHRASE: Final = " \t\r\n.!\"'“”„«»"

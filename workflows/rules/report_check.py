@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contracts.decisions import GateIssue
+from contracts.outcome import GateIssue
 from contracts.state import ResearchState
 
 MIN_REPORT_CHARACTERS: Final = 100

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
-from contracts.decisions import Exclusion, Guidance
+from contracts.evidence import Source
 from contracts.messages import ReadRecord
+from contracts.outcome import Exclusion, Guidance
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus, SourceStatus
 from workflows.rules.agent_merging import harvest_of

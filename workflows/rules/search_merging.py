@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from contracts.identity import canonical_url, doi_of
+from contracts.addresses import canonical_url, doi_of
+from contracts.evidence import SearchHit, together
 from contracts.messages import SearchResponse
-from contracts.sources import SearchHit, together
 
 
 def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:

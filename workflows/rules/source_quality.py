@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from contracts.evidence import QualityUpdate
-from contracts.sources import CHOSEN_BY_OPERATOR, Source
+from contracts.evidence import CHOSEN_BY_OPERATOR, QualityUpdate, Source
 from contracts.vocabulary import Quality
 
 STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)

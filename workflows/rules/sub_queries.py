@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from contracts.identity import sub_query_id
+from contracts.addresses import sub_query_id
+from contracts.evidence import Candidate
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import GapAssessment, SubQueryDraft
-from contracts.sources import Candidate
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities

@@ -1,9 +1,9 @@
 """Writing down what was used: in total, by role and by phase, each paid answer once."""
 
+from contracts.addresses import short_hash
 from contracts.base import Contract
-from contracts.identity import short_hash
+from contracts.outcome import Usage
 from contracts.state import ResearchState
-from contracts.usage import Usage
 
 MOST_PAID_FAILURES = 200
 """Unfinished operations have few answers; a session that is resumed for ever still stays small."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from temporalio.common import RetryPolicy
 
 from contracts import names
-from contracts.display_text import as_markdown
+from contracts.texts import as_markdown
 from contracts.vocabulary import EngineKind
 
 HEARTBEAT = timedelta(seconds=3.5)

@@ -10,8 +10,8 @@ from itertools import count
 from typing import Final
 
 from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
+from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
-from contracts.usage import Usage
 from contracts.vocabulary import StopReason
 
 REPORT_CALLS: Final = 2

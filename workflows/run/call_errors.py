@@ -6,7 +6,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from contracts import activities, failures
-from contracts.usage import Usage
+from contracts.outcome import Usage
 
 GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
 

@@ -5,16 +5,15 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 from contracts.canary import holds_private, repeats
-from contracts.decisions import AgentDecision, GateIssue, Guidance, Moment
-from contracts.display_text import plural
+from contracts.evidence import SearchHit, Source
 from contracts.exclusions import find_about
-from contracts.permission import Permission, permission_of
+from contracts.outcome import AgentDecision, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
 from contracts.request import Depth
-from contracts.resolved import ResolvedResearch
+from contracts.resolved import Permission, ResolvedResearch, permission_of
 from contracts.roles import GapDraft
-from contracts.sources import SearchHit, Source
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
 from workflows.rules.gaps import STEER, open_gaps
 from workflows.rules.guidance_reading import read_guidance

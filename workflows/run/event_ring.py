@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.progress import Event, EventPage
+from contracts.outcome import Event, EventPage
 from contracts.state import ResearchState
 
 RING_SIZE = 400

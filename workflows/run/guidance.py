@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.decisions import Guidance
+from contracts.outcome import Guidance
 
 PERSON: Final = "person"
 HOOK: Final = "hook"

@@ -17,7 +17,7 @@ from temporalio.common import Priority, RawValue, SearchAttributeKey, SearchAttr
 from contracts import names
 from contracts.agents import AgentRequest, TaskResult
 from contracts.names import FAIRNESS_KEY_CHARACTERS
-from contracts.progress import Awaited
+from contracts.outcome import Awaited
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from workflows.run.activity_options import CallOptions, show_summary
 from workflows.run.payloads import plain

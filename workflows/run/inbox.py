@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from contracts.decisions import Guidance
+from contracts.outcome import Guidance
 from contracts.plan import Plan
 from contracts.vocabulary import StopReason
 

@@ -7,9 +7,9 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, names
+from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, StopReason
-from contracts.waiting import WaitKind
 from workflows.phases.claim_verification import VERIFICATION
 from workflows.rules import replies
 from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance

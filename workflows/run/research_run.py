@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
-from contracts.decisions import Moment
+from contracts.outcome import Moment
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.state import ResearchState
 from contracts.tool_turns import ToolTurnInput, ToolTurnOutput

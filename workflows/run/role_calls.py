@@ -6,16 +6,23 @@ from typing import Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
-from contracts.call_wishes import language_of_call, wishes_of_call
 from contracts.canary import STEERED, STEERED_NOTE
-from contracts.decisions import Moment
 from contracts.expected_calls import worst_call
 from contracts.notebooks import by_reference
+from contracts.outcome import Moment, Usage
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
-from contracts.roles import ANALYZER, SUPERVISOR, SYNTHESIZER, RoleInput, RoleOutput, RoleSpec
+from contracts.roles import (
+    ANALYZER,
+    SUPERVISOR,
+    SYNTHESIZER,
+    RoleInput,
+    RoleOutput,
+    RoleSpec,
+    language_of_call,
+    wishes_of_call,
+)
 from contracts.strategies import CLOSING_ROLES, writers
-from contracts.usage import Usage
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.run.accounting import account, account_failure, answer_key, forget_failures
 from workflows.run.activity_options import role_options

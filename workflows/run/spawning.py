@@ -8,9 +8,9 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
-from contracts.display_text import plural
+from contracts.outcome import Usage
 from contracts.strategies import declaration
-from contracts.usage import Usage
+from contracts.texts import plural
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.rules.agent_merging import merge_agent
 from workflows.rules.scoping import agent_request, shares_of

@@ -5,9 +5,9 @@ from typing import Any
 from temporalio import workflow
 
 from contracts import names
+from contracts.evidence import Source
+from contracts.outcome import EventPage
 from contracts.plan import PlanAnswer
-from contracts.progress import EventPage
-from contracts.sources import Source
 from contracts.state import ResearchState
 from workflows.run.event_ring import page_after
 

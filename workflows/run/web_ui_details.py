@@ -7,10 +7,9 @@ from typing import Final
 from temporalio import workflow
 
 from contracts.agents import AgentRecord
-from contracts.display_text import as_markdown, plural
-from contracts.outcome import ResearchStatus
-from contracts.progress import Awaited
+from contracts.outcome import Awaited, ResearchStatus
 from contracts.state import ResearchState
+from contracts.texts import as_markdown, plural
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
 from workflows.run.clock import elapsed_seconds
 from workflows.run.context import RunContext, Watchers

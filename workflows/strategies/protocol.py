@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from contracts.agents import AgentReport
-from contracts.decisions import Pause
-from contracts.progress import Progress
+from contracts.outcome import Pause, Progress
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import StopReason
 from workflows.run.research_run import ResearchRun

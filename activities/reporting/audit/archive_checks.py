@@ -13,7 +13,7 @@ from activities.reporting.audit.audited_report import (
     registry_of,
 )
 from activities.reporting.quotations import Page, quotations, words_of
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.errors import ContentCorrupt, ContentMissing
 
 TextOf = Callable[[str], Awaitable[str]]

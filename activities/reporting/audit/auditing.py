@@ -24,7 +24,7 @@ from activities.reporting.audit.reference_checks import (
     check_identities,
     check_numbers,
 )
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.interfaces import IsolatedCalls
 
 COMPARED: Final = f"{__name__}:compare_plainly"

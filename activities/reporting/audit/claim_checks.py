@@ -21,7 +21,7 @@ from activities.reporting.quotations import Stretch, words_of
 from activities.reporting.report_words import ReportWords
 from activities.roles.checker import objections
 from contracts.checking import AskedClaim, ShownPassage
-from contracts.claims import CheckMethod, Verdict
+from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify
 
 WINDOW_CHARACTERS: Final = 100

@@ -7,7 +7,7 @@ from activities.roles.lenient_values import line_of
 from activities.roles.prompt_blocks import PromptRendering, corpus_block, list_items
 from activities.roles.reflective.blocks import earlier_turns
 from activities.roles.untrusted import guard
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from contracts.orchestrator_roles import OutlineDraft, OutlinedStep, OutlineInput, OutlineOutput
 from providers.errors import InvalidOutput
 

@@ -7,10 +7,10 @@ from activities.roles.excerpts import part_of
 from activities.roles.lenient_values import line_of
 from activities.roles.prompt_blocks import add_heading
 from activities.roles.untrusted import data, guard_line
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
+from contracts.evidence import SearchHit
 from contracts.reflective_roles import StepSummary
 from contracts.request import Turn
-from contracts.sources import SearchHit
 
 QUERY_CHARACTERS: Final = 400
 OBSERVATION_CHARACTERS: Final = 400

@@ -6,7 +6,7 @@ from activities.roles.finishers import Draft
 from activities.roles.lenient_values import find_member, line_of
 from activities.roles.prompt_blocks import PromptRendering, corpus_block, list_items
 from activities.roles.reflective.blocks import hits_block, steps_block
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from contracts.reflective_roles import PlanStepsInput, StepDraft, StepKind, StepsDraft, StepsOutput
 from providers.errors import InvalidOutput
 

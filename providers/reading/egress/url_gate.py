@@ -12,7 +12,7 @@ from typing import Final
 
 import httpx2
 
-from contracts.unicode_forms import normalize
+from contracts.addresses import normalize
 from providers.errors import SourceUnreadable
 from providers.reading.egress.address_rules import HostPort, canonical_host, is_public
 

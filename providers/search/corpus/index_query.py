@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from contracts.documents import SectionHint
+from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.sources import SearchHit
 from providers.search.corpus.document_addresses import document_url
 from providers.search.corpus.index_reader import IndexReader, Match, open_index
 from providers.search.corpus.indexed_passages import PATH_SEPARATOR

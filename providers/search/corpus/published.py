@@ -19,7 +19,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from contracts.base import Contract
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.interfaces import ExtractedDocument, SessionStore

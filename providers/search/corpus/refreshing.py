@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from contracts.identity import short_hash
+from contracts.addresses import short_hash
 from providers.errors import CorpusUnknown
 from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool

@@ -6,17 +6,16 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from contracts import identity, roles
-from contracts.documents import DocumentRef, SectionHint
-from contracts.evidence import Evidence, Finding
+from contracts import addresses, roles
+from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.usage import Usage
 from contracts.vocabulary import Confidence, EngineKind, Quality
 from providers.errors import CallInFlight, ContentMissing
 from providers.interfaces import EngineAnswer, EngineTask
 
 URL = "corpus:manual/vacuum.md"
-SOURCE = identity.source_id(URL)
+SOURCE = addresses.source_id(URL)
 
 
 class MemoryContent:
@@ -27,12 +26,12 @@ class MemoryContent:
         self.fetched: list[str] = []
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
-        reference = DocumentRef(hash=identity.digest(data.decode("latin-1")), media_type=media_type, size=len(data))
+        reference = DocumentRef(hash=addresses.digest(data.decode("latin-1")), media_type=media_type, size=len(data))
         self.data[reference.hash] = data
         return reference
 
     async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
-        reference = DocumentRef(hash=identity.digest(text), media_type=media_type, size=len(text))
+        reference = DocumentRef(hash=addresses.digest(text), media_type=media_type, size=len(text))
         self.data[reference.hash] = text.encode()
         return reference
 
@@ -149,13 +148,13 @@ def source(text: DocumentRef | None, **changes: Any) -> roles.SourceExtract:
 def analyze_input(sources: list[roles.SourceExtract], **changes: Any) -> roles.AnalyzeInput:
     """A hand-off to the analyzer."""
     text = "what does vacuum do about wraparound"
-    sub_query = PlanNode(id=identity.sub_query_id(text), text=text)
+    sub_query = PlanNode(id=addresses.sub_query_id(text), text=text)
     return roles.AnalyzeInput(**common(**{"sub_query": sub_query, "sources": sources, **changes}))
 
 
 def reference(text: str) -> DocumentRef:
     """The reference that a stored text gets."""
-    return DocumentRef(hash=identity.digest(text), size=len(text))
+    return DocumentRef(hash=addresses.digest(text), size=len(text))
 
 
 def passage(text: str, quote: str, source_id: str = SOURCE) -> Evidence:
@@ -163,11 +162,11 @@ def passage(text: str, quote: str, source_id: str = SOURCE) -> Evidence:
     start = text.index(quote)
     end = start + len(quote)
     return Evidence(
-        id=identity.evidence_id(source_id, start, end),
+        id=addresses.evidence_id(source_id, start, end),
         source_id=source_id,
         start=start,
         end=end,
-        quote_hash=identity.digest(quote),
+        quote_hash=addresses.digest(quote),
     )
 
 
@@ -175,7 +174,7 @@ def finding(statement: str, *evidence: Evidence, confidence: Confidence = Confid
     """A finding that rests on evidence."""
     keys = [item.id for item in evidence]
     return Finding(
-        id=identity.finding_id(statement, keys),
+        id=addresses.finding_id(statement, keys),
         statement=statement,
         confidence=confidence,
         evidence_ids=keys,

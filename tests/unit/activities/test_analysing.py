@@ -6,9 +6,8 @@ import pytest
 
 from activities.roles.analyzer import finish_analysis
 from activities.roles.finishers import Draft
-from contracts import identity, roles
-from contracts.decisions import Exclusion
-from contracts.usage import CallAccount
+from contracts import addresses, roles
+from contracts.outcome import CallAccount, Exclusion
 from contracts.vocabulary import Confidence, EngineKind
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -51,13 +50,13 @@ def test_evidence_is_the_stored_passage() -> None:
     evidence, finding = output.evidence[0], output.findings[0]
     words = "Old rows would   seem to\nvanish after wraparound."
     assert TEXT[evidence.start : evidence.end] == words
-    assert evidence.quote_hash == identity.digest(words)
-    assert evidence.id == identity.evidence_id(SOURCE, evidence.start, evidence.end)
+    assert evidence.quote_hash == addresses.digest(words)
+    assert evidence.id == addresses.evidence_id(SOURCE, evidence.start, evidence.end)
     assert evidence.heading == "Wraparound"
     assert (finding.evidence_ids, finding.source_ids) == ([evidence.id], [SOURCE])
-    assert finding.id == identity.finding_id(finding.statement, [evidence.id])
+    assert finding.id == addresses.finding_id(finding.statement, [evidence.id])
     assert (
-        finding.sub_query_id == evidence.sub_query_id == identity.sub_query_id("what does vacuum do about wraparound")
+        finding.sub_query_id == evidence.sub_query_id == addresses.sub_query_id("what does vacuum do about wraparound")
     )
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from activities.assessment.authorities import Authorities, load_authorities
 from activities.assessment.question_fit import coverage
 from activities.assessment.source_assessment import WEIGHTS, assess, content_quality
+from contracts.evidence import SourceAssessment
 from contracts.messages import ReadRequest
 from contracts.request import SourceType
-from contracts.sources import SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
 from providers.interfaces import ExtractedDocument
 

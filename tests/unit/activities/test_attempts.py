@@ -13,7 +13,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.attempts import MOST_FAILURES, count_attempts, past_of
 from activities.failure_translation import READING, RECORDS, translate_errors
 from contracts import failures
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers import errors
 
 

@@ -17,9 +17,9 @@ from activities.roles.model_call import RoleActivities
 from activities.roles.prompt_files import load_prompt
 from activities.roles.prompt_rendering import render_role
 from contracts import failures, roles
+from contracts.addresses import digest
 from contracts.canary import STEERED
-from contracts.documents import DocumentRef
-from contracts.identity import digest
+from contracts.evidence import DocumentRef
 from contracts.messages import PrepareRequest, ReadRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind

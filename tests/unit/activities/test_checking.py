@@ -9,12 +9,11 @@ from activities.roles.control_statement import STATEMENTS
 from activities.roles.finishers import Draft
 from activities.roles.prompt_rendering import render_role
 from activities.roles.role_work import finish
+from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckInput, CheckOutput
-from contracts.claims import Verdict
-from contracts.decisions import Guidance
-from contracts.identity import long_hash
-from contracts.usage import CallAccount
+from contracts.evidence import Verdict
+from contracts.outcome import CallAccount, Guidance
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models.chat import ChatReply, TokenCounts

@@ -4,11 +4,9 @@ from activities.reporting.links import Registry
 from activities.verifying.claim_correction import apply, keeps_outline
 from activities.verifying.claim_weighing import Material, ask, fingerprint_of, weigh
 from activities.verifying.verifying_activities import weigh_plainly
+from contracts.addresses import digest
 from contracts.checking import AskedEntry, CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, Proposal
-from contracts.claims import CheckMethod, Verdict
-from contracts.documents import DocumentRef
-from contracts.evidence import Evidence
-from contracts.identity import digest
+from contracts.evidence import CheckMethod, DocumentRef, Evidence, Verdict
 
 TEXT = (
     "Preface. The store keeps 128 MB of pages in memory by default. Valkey was chosen over Redis by the operators. "

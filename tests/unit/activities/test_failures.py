@@ -16,7 +16,7 @@ from activities.failure_translation import (
     translate_errors,
 )
 from contracts import failures
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers import errors
 
 

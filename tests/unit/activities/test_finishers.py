@@ -7,7 +7,7 @@ import pytest
 from activities.roles.finishers import Draft, finish_plan, finish_refinement, finish_reflection
 from contracts import roles
 from contracts.evidence import Gap
-from contracts.usage import CallAccount
+from contracts.outcome import CallAccount
 from contracts.vocabulary import Action, Phase, Severity
 from providers.errors import InvalidOutput
 from tests.unit.activities.scripted import common, plan_input

@@ -4,7 +4,7 @@ import pytest
 
 from activities.roles import labels
 from activities.roles.labels import label_all, label_of
-from contracts.identity import evidence_id
+from contracts.addresses import evidence_id
 
 IDS = [evidence_id("src-1", place, place + 9) for place in range(300)]
 

@@ -7,8 +7,8 @@ import pytest
 
 from activities.roles.untrusted import remove_signs
 from contracts import roles
-from contracts.decisions import GateIssue, Guidance
 from contracts.evidence import Gap
+from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.roles import RoleSpec

@@ -12,8 +12,8 @@ from temporalio.exceptions import ApplicationError
 from activities.journal import CallJournal
 from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
+from contracts.outcome import Usage
 from contracts.strategies import declared_roles
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
 from providers.models import paid_answers

@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
 from contracts.messages import SearchResponse
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers.interfaces import SearchProvider
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache

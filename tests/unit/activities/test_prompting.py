@@ -12,13 +12,12 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
 from contracts import roles
-from contracts.decisions import GateIssue, Guidance
-from contracts.evidence import Gap
+from contracts.evidence import Gap, SearchHit
+from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleSpec
-from contracts.sources import SearchHit
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, GapStatus, Phase, Severity
 from tests.fakes.model_work import told, unmarked

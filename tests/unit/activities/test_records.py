@@ -10,7 +10,7 @@ import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.identity import source_id
+from contracts.addresses import source_id
 from contracts.messages import DocumentPieceRequest, PrepareRequest
 from tests.fakes import states
 from tests.fakes.world import World

@@ -3,11 +3,9 @@
 import pytest
 
 from activities.verifying.verifying_activities import Conclusion, apply_plainly, conclude_plainly, weigh_plainly
+from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimsEntry, CorrectedEntry
-from contracts.claims import Verdict
-from contracts.documents import DocumentRef
-from contracts.evidence import Evidence
-from contracts.identity import digest
+from contracts.evidence import DocumentRef, Evidence, Verdict
 
 CACHE = "The store keeps 128 MB of pages in memory by default."
 LOCKS = "Most writers wait for the lock of the table."

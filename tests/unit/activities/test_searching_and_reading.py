@@ -17,8 +17,8 @@ from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts import failures
+from contracts.evidence import SearchHit
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
-from contracts.sources import SearchHit
 from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains

@@ -3,10 +3,10 @@
 from temporalio.testing import ActivityEnvironment
 
 from activities.select_evidence import SELECTED, SelectionActivities
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.messages import SelectedEvidence, SelectionRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.roles import SourceExtract
-from contracts.selection import SelectedEvidence, SelectionRequest
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.isolation import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore

@@ -7,10 +7,9 @@ import pytest
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_key, label_of
 from activities.roles.synthesizer import clean_report, finish_report
-from contracts import identity, roles
-from contracts.decisions import Exclusion
-from contracts.documents import ConfidenceSummary, ReportDraft
-from contracts.usage import CallAccount
+from contracts import addresses, roles
+from contracts.evidence import ConfidenceSummary, ReportDraft
+from contracts.outcome import CallAccount, Exclusion
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput
 from tests.fakes import states
@@ -19,7 +18,7 @@ from workflows.rules.report_check import report_issues
 
 TEXT = "Vacuum must visit every table. Old rows would seem to vanish. Autovacuum runs by itself."
 WEB = "https://example.org/Foo_(bar)?q=1"
-WEB_ID = identity.source_id(WEB)
+WEB_ID = addresses.source_id(WEB)
 A = passage(TEXT, "Vacuum must visit every table.")
 B = passage(TEXT, "Old rows would seem to vanish.")
 C = passage(TEXT, "Autovacuum runs by itself.", WEB_ID)

@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.roles.turn_taking import finish_turn, first_messages, shorten_answers
-from contracts.decisions import Guidance
-from contracts.documents import DocumentRef
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, SearchHit
 from contracts.expected_calls import worst_call
-from contracts.identity import digest
+from contracts.outcome import CallAccount, Guidance
 from contracts.roles import ANALYZER, SourceExtract
-from contracts.sources import SearchHit
 from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, Transcript, TurnDraft, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer
-from contracts.usage import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import Message

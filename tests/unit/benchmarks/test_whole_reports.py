@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.truth.whole_reports import RULES, Told, read_manuals, tally
-from contracts.claims import CheckMethod, Verdict
+from contracts.evidence import CheckMethod, Verdict
 
 PAIRS = [
     ("The pump of Tolm Works moves 40 litres of water per minute.", "In a minute the pump of Tolm Works moves 40 litres of water."),

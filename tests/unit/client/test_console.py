@@ -14,10 +14,9 @@ from client.handle import ResearchHandle
 from client.view.console import FRAME_BEGINS, FRAME_ENDS, PlainSink, QuietSink, SteadyLive, TerminalSink, follow
 from client.view.live_view import LiveView
 from client.view.rendering import Frame
-from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.progress import Awaited, Event, EventPage
+from contracts.outcome import Awaited, Event, EventPage, ResearchResult, ResearchStatus
+from contracts.plan import Waiting, WaitKind
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from contracts.waiting import Waiting, WaitKind
 
 RESULT = ResearchResult(research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
 

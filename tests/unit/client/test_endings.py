@@ -14,8 +14,7 @@ from client.run_results import (
     with_stored,
 )
 from contracts import failures
-from contracts.outcome import Counts, ResearchResult, ResearchStatus
-from contracts.usage import Usage
+from contracts.outcome import Counts, ResearchResult, ResearchStatus, Usage
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from client.view.live_view import LiveView, Mark, PhaseLine, fold, task_progress, with_status
-from contracts.outcome import ResearchStatus
-from contracts.progress import Event, Progress, UnitProgress
+from contracts.outcome import Event, Progress, ResearchStatus, UnitProgress
 from contracts.vocabulary import Phase, RunStatus
 
 

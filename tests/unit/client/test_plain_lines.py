@@ -9,8 +9,7 @@ import pytest
 
 from client.view.live_view import LiveView
 from client.view.plain_lines import PlainLines, describe_standing
-from contracts.outcome import Counts, ResearchStatus
-from contracts.progress import Event
+from contracts.outcome import Counts, Event, ResearchStatus
 from contracts.vocabulary import Phase, RunStatus
 
 

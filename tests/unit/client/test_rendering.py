@@ -12,12 +12,21 @@ from rich.text import Text
 from client.view.live_view import LiveView, fold, with_status
 from client.view.one_line import cut_at_word
 from client.view.rendering import Frame, duration, money, printable, render_ending, render_live
-from contracts.display_text import plural
-from contracts.outcome import AgentProgress, Counts, ResearchResult, ResearchStatus
+from contracts.outcome import (
+    AgentProgress,
+    Awaited,
+    Counts,
+    Event,
+    Mark,
+    Progress,
+    ResearchResult,
+    ResearchStatus,
+    UnitProgress,
+    Usage,
+)
 from contracts.presets import preset
-from contracts.progress import Awaited, Event, Mark, Progress, UnitProgress
 from contracts.request import Depth
-from contracts.usage import Usage
+from contracts.texts import plural
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 
 NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)

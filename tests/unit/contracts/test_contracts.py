@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.identity import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
+from contracts.addresses import canonical_url, evidence_id, finding_id, gap_id, source_id, sub_query_id
+from contracts.evidence import Source
 from contracts.messages import SearchRequest
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
@@ -27,7 +28,6 @@ from contracts.roles import (
     QualityUpdateDraft,
     ReflectionDraft,
 )
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import (

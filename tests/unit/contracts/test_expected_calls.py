@@ -7,9 +7,8 @@ import pytest
 
 from activities.roles.prompt_rendering import render_role
 from contracts import expected_calls, roles
-from contracts.decisions import GateIssue, Guidance
-from contracts.documents import DocumentRef
-from contracts.evidence import Evidence, Finding, Gap
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap
 from contracts.expected_calls import (
     CallSize,
     expected_call,
@@ -17,7 +16,7 @@ from contracts.expected_calls import (
     worst_output,
     worst_report,
 )
-from contracts.identity import digest
+from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ModelPrice

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.independence import bounded_confidence, supported_confidence, voice_of
+from contracts.evidence import bounded_confidence, supported_confidence, voice_of
 from contracts.vocabulary import Confidence, Quality
 
 

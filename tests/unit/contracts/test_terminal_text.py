@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contracts.display_text import visible, visible_json
+from contracts.texts import visible, visible_json
 
 HARMLESS = "Zürich\tα β — 研究 😀\u00a0½\nnext"
 

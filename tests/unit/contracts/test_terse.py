@@ -1,9 +1,9 @@
 """Messages that leave out what has its default value."""
 
+from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import CallAccount, Usage
 from contracts.roles import AnalysisOutput
-from contracts.sources import SearchHit
-from contracts.usage import CallAccount, Usage
 
 
 def test_defaults_are_left_out_and_come_back() -> None:

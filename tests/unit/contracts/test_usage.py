@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.usage import Usage
+from contracts.outcome import Usage
 
 COSTS = st.none() | st.integers(0, 10**10).map(lambda tenths: tenths / 1e10)
 COUNTS = st.integers(0, 10**6)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contracts.web_addresses import belongs_to, canonical_url, host_of
+from contracts.addresses import belongs_to, canonical_url, host_of
 
 PIECES = st.lists(
     st.sampled_from(

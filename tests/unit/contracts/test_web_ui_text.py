@@ -5,12 +5,10 @@ import json
 import pytest
 from markdown_it import MarkdownIt
 
-from contracts.display_text import as_markdown, from_markdown
-from contracts.outcome import ResearchStatus
-from contracts.progress import Awaited
+from contracts.outcome import Awaited, ResearchStatus, Usage
 from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import ResearchState
-from contracts.usage import Usage
+from contracts.texts import as_markdown, from_markdown
 from contracts.vocabulary import EngineKind, RunStatus
 from tests.fakes import states
 from workflows.run.activity_options import read_options, record_options, role_options, search_options

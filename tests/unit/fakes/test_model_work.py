@@ -3,9 +3,8 @@
 import json
 
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
-from contracts.documents import DocumentRef, SectionHint
-from contracts.evidence import Evidence, Finding, Gap
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap, SectionHint
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalyzeInput, PlanInput, RefineInput, WriteInput
 from contracts.roles import SourceExtract as Extract

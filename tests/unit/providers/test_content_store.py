@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.content import ObstoreContentStore, name_of
 

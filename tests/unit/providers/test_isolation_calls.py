@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from contracts.usage import Usage
+from contracts.outcome import Usage
 from providers.errors import InputUnprocessable, InvalidOutput, ProviderError
 from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool, TaskKilled

@@ -15,9 +15,9 @@ from activities.reporting.verdict_words import VERDICT_SIGNS
 from activities.roles import checker
 from activities.verifying import claim_conclusions
 from contracts.checking import CorrectionAction
-from contracts.claims import CheckMethod, Verdict
+from contracts.evidence import CHOSEN_BY_OPERATOR, CheckMethod, Verdict
 from contracts.plan import PlanNode
-from contracts.sources import CHOSEN_BY_OPERATOR
+from contracts.resolved import where_text_goes
 from contracts.vocabulary import (
     STOP_REASON_TEXTS,
     AgentRole,
@@ -30,7 +30,6 @@ from contracts.vocabulary import (
     Severity,
     SourceStatus,
 )
-from contracts.where_text_goes import where_text_goes
 from providers.extractive.brief_writer import NOT_ALL_ANSWERED, UNANSWERED
 from providers.extractive.facets import FACETS
 from providers.language_words import KNOWN_LANGUAGES, LanguageWords, language_words

@@ -10,7 +10,7 @@ import pytest
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from contracts.messages import PrepareRequest
 from contracts.notebooks import AnalysisEntry, SourceEntry
 from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.outcome import Usage
 from contracts.roles import PlanInput
 from contracts.state import ResearchState
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind, Phase
 from tests.fakes import states
 from workflows.run.accounting import MOST_PAID_FAILURES, account, account_failure, answer_key, forget_failures

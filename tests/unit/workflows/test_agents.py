@@ -11,7 +11,7 @@ import pytest
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 
 from contracts.agents import AgentLimits, AgentRequest, AgentTask, TaskResult
-from contracts.decisions import Guidance
+from contracts.outcome import Guidance
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.identity import source_id
+from contracts.addresses import source_id
 from tests.fakes.states import hit
 from workflows.rules.allocation import allot, guaranteed_share, unread
 

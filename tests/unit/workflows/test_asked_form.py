@@ -1,7 +1,6 @@
 """What the request wants of the form of a report, as roles are told."""
 
-from contracts.call_wishes import language_of_call, wishes_of_call
-from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER
+from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, language_of_call, wishes_of_call
 from contracts.vocabulary import EngineKind
 from tests.fakes import states
 

@@ -11,11 +11,11 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.expected_calls import CallSize, worst_call
+from contracts.outcome import CallAccount, Usage
 from contracts.resolved import EffectiveGates, EffectiveLimits, ModelPrice
 from contracts.roles import AnalysisOutput, AnalyzeInput, RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
-from contracts.usage import CallAccount, Usage
 from contracts.vocabulary import EngineKind, Outcome, StopReason, ThinkMode, Tier
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.documents import DocumentRef, SectionHint
-from contracts.identity import digest, source_id
-from contracts.sources import SearchHit, Source
+from contracts.addresses import digest, source_id
+from contracts.evidence import DocumentRef, SearchHit, SectionHint, Source
 from contracts.vocabulary import PageAccess, SourceStatus
 from tests.fakes import states
 from workflows.rules.allocation import allot, guaranteed_share, unread

@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from contracts import failures
-from contracts.progress import Event
+from contracts.outcome import Event
 from contracts.vocabulary import Phase
 from tests.fakes import states
 from tests.fakes.host import activity_error

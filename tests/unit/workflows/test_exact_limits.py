@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.decisions import AgentDecision, GateResult
+from contracts.outcome import AgentDecision, GateResult
 from contracts.roles import GapDraft
 from contracts.vocabulary import AgentRole, NodeStatus, Phase
 from tests.fakes import states

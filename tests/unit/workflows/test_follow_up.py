@@ -7,11 +7,10 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.earlier_run import offer
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import PrepareRequest, SearchRequest
 from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
-from contracts.sources import SearchHit
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from tests.fakes.permissions import PERMITTED

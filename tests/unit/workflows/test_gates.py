@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.decisions import GateResult
+from contracts.outcome import GateResult
 from contracts.vocabulary import Confidence, NodeStatus, Phase, Quality
 from tests.fakes import states
 from workflows.strategies.supervisor.gates import evaluate

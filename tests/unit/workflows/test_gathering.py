@@ -7,7 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.identity import source_id
+from contracts.addresses import source_id
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState

@@ -1,6 +1,6 @@
 """What is told to the next phase, and what gives way."""
 
-from contracts.decisions import Guidance
+from contracts.outcome import Guidance
 from contracts.vocabulary import Phase, StopReason
 from workflows.run.guidance import HEARD, KEPT, newest, with_guidance
 from workflows.run.inbox import Inbox

@@ -2,8 +2,8 @@
 
 import json
 
-from contracts.decisions import AgentDecision, GateIssue, GateResult, Guidance
 from contracts.evidence import Finding, Gap
+from contracts.outcome import AgentDecision, GateIssue, GateResult, Guidance
 from contracts.vocabulary import GapStatus
 from tests.fakes import states
 from workflows.phases.hook_view import LONGEST, MOST_FINDINGS, MOST_SOURCES, hook_view

@@ -2,9 +2,9 @@
 
 import pytest
 
-from contracts.decisions import GateIssue, GateResult
+from contracts.evidence import Candidate, SearchHit
+from contracts.outcome import GateIssue, GateResult
 from contracts.roles import ReflectOutput
-from contracts.sources import Candidate, SearchHit
 from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Quality, Severity, SourceStatus, StopReason
 from tests.fakes import states
 from workflows.strategies.supervisor.iteration import (

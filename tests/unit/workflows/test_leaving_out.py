@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.decisions import Exclusion, Guidance
+from contracts.addresses import source_id
 from contracts.exclusions import mentions
-from contracts.identity import source_id
+from contracts.outcome import Exclusion, Guidance
 from contracts.resolved import Hook, pack_words
 from contracts.roles import AnalysisOutput, GapDraft, PlanInput, PlanOutput, SubQueryDraft
 from contracts.state import ResearchState

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.expected_calls import CallSize, worst_report
+from contracts.outcome import Usage
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits, ModelPrice
-from contracts.usage import Usage
 from contracts.vocabulary import StopReason
 from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
 

@@ -8,7 +8,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.decisions import Guidance
+from contracts.outcome import Guidance
 from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, RunStatus, StopReason, Tier

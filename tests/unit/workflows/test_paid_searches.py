@@ -9,8 +9,8 @@ from temporalio.exceptions import ApplicationError, TimeoutType
 
 from contracts import failures
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import Usage
 from contracts.resolved import EffectiveSearch, ProviderChoice
-from contracts.usage import Usage
 from contracts.vocabulary import NodeStatus, Phase, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost, activity_error

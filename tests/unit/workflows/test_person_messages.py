@@ -6,9 +6,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
+from contracts.evidence import Source
+from contracts.plan import Waiting, WaitKind
 from contracts.request import Approve
-from contracts.sources import Source
-from contracts.waiting import Waiting, WaitKind
 from tests.unit.workflows.test_waiting_for_a_person import waits
 from workflows.run.inbox import Answered, Approved, RejectedPlan, Revised
 from workflows.run.person_messages import PersonMessages

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import LITTLE_AUTHORITY, best_quality
-from contracts.evidence import QualityUpdate
-from contracts.sources import CHOSEN_BY_OPERATOR, Source, SourceAssessment
+from contracts.evidence import CHOSEN_BY_OPERATOR, QualityUpdate, Source, SourceAssessment
 from contracts.vocabulary import PageAccess, Quality
 from tests.fakes import states
 from workflows.rules.source_quality import STEPS, update_quality

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.sources import QueryOutcome, QueryRecord
+from contracts.evidence import QueryOutcome, QueryRecord
 from tests.fakes import states
 from workflows.rules.query_matching import asked_before, drop_repeated, normalized_query, record_of, same_query
 

@@ -5,10 +5,10 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
+from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
-from contracts.sources import SearchHit
 from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost

@@ -2,8 +2,7 @@
 
 import pytest
 
-from contracts.decisions import Pause
-from contracts.outcome import Ending
+from contracts.outcome import Ending, Pause
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     Action,

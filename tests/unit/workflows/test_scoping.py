@@ -14,12 +14,11 @@ from contracts.agents import (
     Ledger,
     TaskResult,
 )
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef, Source
 from contracts.outcome import Counts
 from contracts.plan import Plan, PlanNode
 from contracts.request import Approve
 from contracts.resolved import EffectiveGates
-from contracts.sources import Source
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
 from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state

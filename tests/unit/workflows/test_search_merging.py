@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
+from contracts.evidence import SearchHit
 from contracts.messages import SearchResponse
-from contracts.sources import SearchHit
 from workflows.rules.search_merging import folded_in, merge_hits
 
 

@@ -6,10 +6,10 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
+from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
-from contracts.sources import SearchHit
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states

@@ -2,7 +2,7 @@
 
 from temporalio.exceptions import ApplicationError
 
-from contracts.documents import ReportDraft
+from contracts.evidence import ReportDraft
 from contracts.resolved import EffectiveGates, Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states

@@ -12,8 +12,7 @@ import pytest
 
 from activities.reporting.audit import audit
 from activities.verifying.claim_conclusions import score
-from contracts.claims import Verdict, VerdictsEntry
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef, Verdict, VerdictsEntry
 from contracts.request import Checks, Limits, Review
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason

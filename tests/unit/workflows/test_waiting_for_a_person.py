@@ -15,13 +15,11 @@ from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures, strategies
 from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
-from contracts.permission import Permission, permission_of
-from contracts.plan import Plan, PlanNode
+from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
 from contracts.request import Approve, Clarify
-from contracts.resolved import EffectiveGates, pack_words
+from contracts.resolved import EffectiveGates, Permission, pack_words, permission_of
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, NodeKind, Outcome, StopReason
-from contracts.waiting import APPROVAL_PHRASE, Waiting, WaitKind
 from providers.language_words import guidance_words
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi

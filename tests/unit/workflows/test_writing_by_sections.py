@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from contracts.revisions import Removals
+from contracts.messages import Removals
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from tests.fakes.messages_api import MessagesApi

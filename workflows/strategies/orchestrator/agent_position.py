@@ -2,11 +2,10 @@
 
 from typing import Any, Final
 
-from contracts.documents import DocumentRef
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
+from contracts.evidence import Candidate, DocumentRef, SearchHit
 from contracts.orchestrator_roles import FoundPage
 from contracts.plan import PlanNode
-from contracts.sources import Candidate, SearchHit
 from contracts.state import Position, ResearchState
 from contracts.state_changes import pack_json, unpack_json
 from contracts.tools import ToolAnswer, ToolCall

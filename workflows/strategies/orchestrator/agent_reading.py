@@ -6,14 +6,13 @@ from typing import Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.display_text import shorten
-from contracts.evidence import Finding
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
+from contracts.evidence import Finding, Source
 from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalysisOutput
-from contracts.sources import Source
 from contracts.state import ResearchState
+from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering

@@ -3,12 +3,11 @@
 from typing import Final
 
 from contracts.agents import SUMMARY_CHARACTERS, AgentReport
-from contracts.decisions import Pause
-from contracts.display_text import plural
 from contracts.orchestrator_roles import AGENT
-from contracts.progress import Mark, Progress, UnitProgress
+from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.roles import GapDraft
 from contracts.state import OpenPause, ResearchState, Unit
+from contracts.texts import plural
 from contracts.vocabulary import Action, EngineKind, GapKind, StopReason
 from workflows.rules.gaps import open_gaps
 from workflows.run.research_run import ResearchRun

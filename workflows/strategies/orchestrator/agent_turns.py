@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from contracts.addresses import sub_query_id
 from contracts.evidence import Finding
-from contracts.identity import sub_query_id
 from contracts.orchestrator_roles import (
     AGENT,
     AGENT_REPORT,

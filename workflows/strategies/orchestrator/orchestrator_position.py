@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from contracts.state import Position, ResearchState
 from contracts.tools import ToolAnswer, ToolCall
 

@@ -1,11 +1,10 @@
 """The strategy `orchestrator`: plan → cycles of agents side by side → report."""
 
-from contracts.decisions import Pause
-from contracts.display_text import plural
 from contracts.orchestrator_roles import OUTLINER, OutlineInput
+from contracts.outcome import Pause, Progress
 from contracts.plan import Plan
-from contracts.progress import Progress
 from contracts.state import OpenPause, ResearchState, Unit
+from contracts.texts import plural
 from contracts.vocabulary import NATURAL_STOPS, Action, AgentRole, EngineKind, StopReason
 from workflows.phases.pause import call_hook
 from workflows.phases.writing import write_report

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.display_text import plural
 from contracts.evidence import Finding
+from contracts.texts import plural
 from workflows.rules.query_matching import DECIDES, SAYS_NOTHING, WORD
 from workflows.strategies.orchestrator.agent_reports import UNSURE
 

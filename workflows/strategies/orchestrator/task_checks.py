@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
 from workflows.rules.query_matching import WORD, same_query
 
 FEWEST_CHARACTERS: Final = 12

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from contracts.addresses import short_hash
 from contracts.agents import AgentRecord
 from contracts.evidence import Gap
-from contracts.identity import short_hash
 from contracts.orchestrator_roles import OutlinedStep
 from contracts.plan import Plan, PlanNode
 from contracts.state import ResearchState

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Final
 
-from contracts.identity import canonical_url, sub_query_id
+from contracts.addresses import canonical_url, sub_query_id
+from contracts.evidence import SearchHit
 from contracts.plan import PlanNode
 from contracts.reflective_roles import INVESTIGATOR, InvestigateInput
-from contracts.sources import SearchHit
 from contracts.vocabulary import AgentRole
 from workflows.phases.provider_searches import Answers, Searching
 from workflows.rules.query_matching import record_of

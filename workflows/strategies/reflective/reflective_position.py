@@ -5,8 +5,8 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from contracts.evidence import SearchHit
 from contracts.reflective_roles import ReflectionDecision, Route
-from contracts.sources import SearchHit
 from contracts.state import Position, ResearchState
 
 NAME: Final = "reflective"

@@ -1,8 +1,6 @@
 """The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write."""
 
-from contracts.decisions import Pause
-from contracts.display_text import plural
-from contracts.progress import Progress
+from contracts.outcome import Pause, Progress
 from contracts.reflective_roles import (
     COORDINATOR,
     REFLECTOR,
@@ -19,6 +17,7 @@ from contracts.reflective_roles import (
 from contracts.request import Mode
 from contracts.roles import SYNTHESIZER
 from contracts.state import OpenPause, ResearchState, Unit
+from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.asking import approval_comes

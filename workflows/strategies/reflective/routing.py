@@ -1,6 +1,6 @@
 """What a classification leads to: the route, and which limits are chosen. Pure."""
 
-from contracts.identity import short_hash
+from contracts.addresses import short_hash
 from contracts.plan import PlanNode
 from contracts.reflective_roles import ClassificationOutput, Complexity, Route, StepKind
 from contracts.request import Depth, Mode

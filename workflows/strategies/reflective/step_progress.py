@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from contracts.display_text import plural
+from contracts.outcome import Mark, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.progress import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import NodeStatus
 from workflows.strategies.reflective.reflective_position import UnitKind, read_position
 from workflows.strategies.reflective.steps import ended_steps, observations_of, steps_of

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from contracts.addresses import short_hash, sub_query_id
 from contracts.evidence import Gap
-from contracts.identity import short_hash, sub_query_id
 from contracts.plan import Plan, PlanNode
 from contracts.reflective_roles import StepDraft, StepKind, StepSummary
 from contracts.state import ResearchState

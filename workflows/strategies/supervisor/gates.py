@@ -3,11 +3,10 @@
 They decide about a retry. Of the outcome only the check of the report is a part.
 """
 
-from contracts.decisions import GateIssue, GateResult
-from contracts.display_text import plural
-from contracts.evidence import Finding
-from contracts.independence import supported_confidence, voice_of
+from contracts.evidence import Finding, supported_confidence, voice_of
+from contracts.outcome import GateIssue, GateResult
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GatePolicy, NodeStatus, Phase, Quality
 from workflows.rules.leaving_out import why_left_out
 from workflows.rules.report_check import report_issues

@@ -1,10 +1,10 @@
 """When to go round again, and when to stop: pure functions of the state."""
 
-from contracts.decisions import GateIssue, GateResult, Pause
-from contracts.display_text import plural
 from contracts.evidence import Gap
+from contracts.outcome import GateIssue, GateResult, Pause
 from contracts.roles import ReflectOutput
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import (
     Action,
     AgentRole,

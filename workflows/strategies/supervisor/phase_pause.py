@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from contracts.decisions import GateResult, Pause
-from contracts.display_text import shorten
+from contracts.outcome import GateResult, Pause
 from contracts.state import OpenPause, ResearchState, Unit
+from contracts.texts import shorten
 from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, GatePolicy, Phase
 from workflows.phases.pause import call_hook, hear, question_of, record_gate
 from workflows.run.research_run import ResearchRun

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from contracts.display_text import plural
-from contracts.progress import Mark, Progress, UnitProgress
+from contracts.outcome import Mark, Progress, UnitProgress
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import Phase
 from workflows.strategies.supervisor.supervisor_position import read_position
 

@@ -1,7 +1,7 @@
 """Think-pause prompts: what the supervisor is told and asked after each phase."""
 
-from contracts.display_text import plural
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import GapStatus, Phase
 
 

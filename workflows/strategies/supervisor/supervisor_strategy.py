@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from contracts.decisions import Pause
-from contracts.display_text import plural
+from contracts.outcome import Pause, Progress
 from contracts.plan import PlanNode
-from contracts.progress import Progress
 from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
+from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, NodeStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering

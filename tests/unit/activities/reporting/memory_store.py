@@ -2,7 +2,7 @@
 
 import hashlib
 
-from contracts.documents import DocumentRef
+from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing
 
 

@@ -1,14 +1,11 @@
 """A finished run about vacuuming, small enough to read, with the shape of real ones."""
 
-from contracts.decisions import AgentDecision
-from contracts.documents import DocumentRef, ReportDraft
-from contracts.evidence import Evidence, Finding, Gap
-from contracts.identity import digest, evidence_id, source_id
+from contracts.addresses import digest, evidence_id, source_id
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
+from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
 from contracts.resolved import CorpusSnapshot, EffectiveGates, EffectiveLimits, ResolvedResearch
-from contracts.sources import Source
 from contracts.state import ResearchState
-from contracts.usage import Usage
 from contracts.vocabulary import (
     AgentRole,
     Confidence,

@@ -10,7 +10,7 @@ import pytest
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import render
 from benchmarks.truth.forgery import forge
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.errors import ContentMissing
 from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from activities.reporting.citations import NumberedText, number_citations, numbers_in
 from activities.reporting.links import Registry
+from contracts.addresses import digest
 from contracts.evidence import Evidence
-from contracts.identity import digest
 from contracts.outcome import Citation
 
 REGISTRY = Registry.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")

@@ -8,8 +8,7 @@ from activities.reporting.citations import number_citations
 from activities.reporting.claim_finder import claims_of_draft, find_claims
 from activities.reporting.judged_claims import judge_claims
 from activities.reporting.links import Registry
-from contracts.claims import CheckMethod, Claim, ClaimKind, ClaimVerdict, Verdict
-from contracts.evidence import Evidence
+from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
 
 A, B, C = "ev-aa", "ev-bb", "ev-cc"
 EVIDENCE = {

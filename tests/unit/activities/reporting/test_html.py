@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.render import RenderedForms, render
-from contracts.documents import ReportDraft
-from contracts.evidence import Evidence
-from contracts.identity import digest
-from contracts.sources import Source
+from contracts.addresses import digest
+from contracts.evidence import Evidence, ReportDraft, Source
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page
 from tests.unit.activities.reporting.sample import (

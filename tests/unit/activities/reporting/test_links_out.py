@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from activities.roles.labels import label_key, label_of
-from contracts.decisions import AgentDecision
 from contracts.evidence import Gap
+from contracts.outcome import AgentDecision
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import Page

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from activities.reporting.render import render
-from contracts.documents import ReportDraft
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.evidence import ReportDraft
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Quality, SourceStatus
 from providers.interfaces import SkippedFile

@@ -3,7 +3,7 @@
 import pytest
 
 from activities.reporting.quoted_passages import cut_passage, cut_passages
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.errors import ContentCorrupt, ContentMissing
 from tests.unit.activities.reporting.sample import VACUUM, Sample, make_evidence, make_source
 

@@ -11,9 +11,8 @@ from activities.reporting.claim_finder import claims_of_draft
 from activities.reporting.render import ReportingActivities, evidence_texts, render
 from contracts import failures
 from contracts.activities import render_report
-from contracts.claims import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
-from contracts.documents import ReportDraft
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState

@@ -3,8 +3,8 @@
 from activities.reporting.method_section import usage_document, usage_words
 from activities.reporting.render import render
 from activities.reporting.report_words import ReportWords
+from contracts.outcome import Usage
 from contracts.state import ResearchState
-from contracts.usage import Usage
 from contracts.vocabulary import Phase
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from workflows.run.accounting import account

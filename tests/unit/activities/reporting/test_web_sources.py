@@ -6,8 +6,8 @@ import pytest
 
 from activities.reporting.links import link_targets
 from activities.reporting.render import render
-from contracts.identity import digest
-from contracts.sources import Source
+from contracts.addresses import digest
+from contracts.evidence import Source
 from contracts.vocabulary import SourceStatus
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import Page

@@ -10,10 +10,9 @@ from activities.roles.finishers import Draft
 from activities.roles.prompt_rendering import render_role
 from activities.roles.synthesizer import finish_report
 from contracts import roles
-from contracts.evidence import Evidence
-from contracts.identity import digest
-from contracts.sources import Source
-from contracts.usage import CallAccount
+from contracts.addresses import digest
+from contracts.evidence import Evidence, Source
+from contracts.outcome import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.extractive.brief_writer import write
 from tests.unit.activities.reporting.memory_store import MemoryStore

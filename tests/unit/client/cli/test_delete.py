@@ -14,8 +14,7 @@ from client.cli import delete as deleting
 from client.cli.command_errors import CommandError, ExitCode
 from client.cli.stores import open_stores
 from client.client_errors import RunUnknown
-from contracts.documents import DocumentRef
-from contracts.sources import Source
+from contracts.evidence import DocumentRef, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt

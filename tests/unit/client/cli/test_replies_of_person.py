@@ -16,11 +16,9 @@ from client.cli.command_errors import CommandError
 from client.cli.plan_text import as_text, read_plan
 from client.client_errors import MessageRefused
 from client.view.console import follow
-from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.plan import PlanAnswer, PlanNode
-from contracts.progress import EventPage
+from contracts.outcome import EventPage, ResearchResult, ResearchStatus
+from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from contracts.waiting import APPROVAL_PHRASE, Waiting, WaitKind
 from tests.unit.workflows.test_waiting_for_a_person import waits
 from workflows.rules.replies import read_revision
 

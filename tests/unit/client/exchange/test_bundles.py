@@ -20,7 +20,7 @@ from client.exchange import bundle_reading
 from client.exchange.bundle import LARGEST_BYTES, MANIFEST, text_path
 from client.exchange.bundle_reading import BundleReader, BundleUnusable
 from client.exchange.bundle_writing import compose_bundle
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.errors import ContentCorrupt
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
 

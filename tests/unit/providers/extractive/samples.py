@@ -1,8 +1,7 @@
 """Made-up manual pages, and inputs of the roles over them."""
 
-from contracts.documents import DocumentRef, SectionHint
-from contracts.evidence import Evidence, Finding, Gap
-from contracts.identity import digest, evidence_id, finding_id, gap_id, source_id, sub_query_id
+from contracts.addresses import digest, evidence_id, finding_id, gap_id, source_id, sub_query_id
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap, SectionHint
 from contracts.plan import PlanNode
 from contracts.roles import AnalysisDraft, AnalyzeInput, PlanInput, RefineInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence, EngineKind, Quality

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.decisions import Exclusion
-from contracts.identity import digest, sub_query_id
+from contracts.addresses import digest, sub_query_id
+from contracts.outcome import Exclusion
 from contracts.plan import PlanNode
 from contracts.roles import AnalysisDraft
 from contracts.vocabulary import Quality

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.identity import digest
+from contracts.addresses import digest
 from providers.extractive.answer_evidence import Piece, evidence
 from providers.extractive.asked_form import read_asked
 from providers.extractive.brief_writer import title_of, write

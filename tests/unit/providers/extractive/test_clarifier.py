@@ -2,9 +2,9 @@
 
 import pytest
 
+from contracts.plan import QuestionRound
 from contracts.request import Turn
 from contracts.roles import ClarifyInput
-from contracts.waiting import QuestionRound
 from providers.extractive.clarifier import clarify
 
 CLEAR = [

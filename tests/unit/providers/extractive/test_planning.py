@@ -2,8 +2,8 @@
 
 import pytest
 
-from contracts.decisions import GateIssue, Guidance
-from contracts.identity import normalized_text
+from contracts.addresses import normalized_text
+from contracts.outcome import GateIssue, Guidance
 from providers.extractive.facets import FACETS
 from providers.extractive.planner import plan
 from providers.extractive.question import QuestionType, read_question

@@ -6,7 +6,7 @@ from activities.reporting.citations import CitationMark
 from activities.reporting.judged_claims import CitedWords, judge_claims
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.quotations import Page
-from contracts.identity import digest
+from contracts.addresses import digest
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft
 from providers.extractive.brief_writer import shared_endings, title_of, without_site, write
 from providers.extractive.question import read_question, split_questions

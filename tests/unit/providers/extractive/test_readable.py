@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from contracts.addresses import digest, gap_id
 from contracts.evidence import Gap
-from contracts.identity import digest, gap_id
 from contracts.plan import PlanNode
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft

@@ -2,10 +2,9 @@
 
 import pytest
 
-from contracts.decisions import GateIssue
-from contracts.documents import DocumentRef
-from contracts.evidence import Gap
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, Gap
+from contracts.outcome import GateIssue
 from contracts.roles import ReflectInput
 from contracts.vocabulary import Action, GapKind, Phase
 from providers.extractive.reflection import refine, reflect

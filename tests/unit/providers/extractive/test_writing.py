@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from activities.reporting.quotations import bare_words
-from contracts.identity import digest
+from contracts.addresses import digest
 from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft, WriteInput
 from providers.extractive.brief_writer import write
 from providers.extractive.passage_analyzer import analyze

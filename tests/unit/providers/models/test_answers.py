@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from contracts.outcome import Usage
 from contracts.roles import PLANNER, SUPERVISOR, PlanDraft, PlanInput, RoleSpec
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, usage_of
 from providers.interfaces import AnswerCodec, EngineAnswer, EngineTask

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from activities.roles.prompt_rendering import render_role
-from contracts.documents import DocumentRef
-from contracts.identity import digest
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput, SourceExtract
-from contracts.usage import Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import Unavailable
 from providers.interfaces import EngineTask

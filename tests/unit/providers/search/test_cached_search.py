@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import Usage
 from contracts.request import SourceType
-from contracts.sources import SearchHit
-from contracts.usage import Usage
 from providers.errors import RateLimited
 from providers.search.decorators import CachedSearch
 from providers.shared.cache import Cache

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given as generated
 from hypothesis import strategies
 
-from contracts.identity import canonical_url
+from contracts.addresses import canonical_url
 from providers.reading.page_dates import iso_date
 from providers.search.narrowing import Days
 from providers.search.web_api import _mend

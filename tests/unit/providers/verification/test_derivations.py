@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.claims import Verdict
+from contracts.evidence import Verdict
 from providers.verification.derivations import derive
 from providers.verification.quantities import find_quantities
 from providers.verification.rules_checker import check, derivations_of

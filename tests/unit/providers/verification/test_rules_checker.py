@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.claims import Verdict
+from contracts.evidence import Verdict
 from providers.verification.alignment import difference
 from providers.verification.rules_checker import check, find_objection
 from providers.verification.statement import Statement

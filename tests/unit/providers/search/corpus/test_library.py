@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 import pytest_asyncio
 
-from contracts.identity import digest
+from contracts.addresses import digest
 from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
