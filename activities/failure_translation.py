@@ -4,7 +4,7 @@ The catcher finds the type name (`contracts.failures`) and one dictionary in `de
 
 - `kind`: why a document cannot be used (`SourceUnreadable`), or what it did to its reader (`InputUnprocessable`);
 - `problem`: what is wrong with an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
-- `usage`: what was paid for nothing, by this attempt and by those before it, as the fields of `contracts.outcome.Usage`;
+- `usage`: paid for nothing, by this attempt and by those before it, the fields of `contracts.outcome.Usage`;
 - `model`: the model that gave an unusable answer.
 """
 
