@@ -26,7 +26,7 @@ from contracts.vocabulary import EngineKind
 from providers.domains import Domains
 from providers.errors import InvalidOutput, Unavailable
 from providers.interfaces import ExtractedDocument
-from providers.models import paid_answers
+from providers.models import answers
 from providers.reading.sniffing import HTML
 from providers.reading.web_page import read_page
 from tests.fakes.gullible_work import disguised
@@ -97,7 +97,7 @@ def test_other_answers_pass() -> None:
 async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     """The answer was paid, its usage is told, and nothing of it is in the failure."""
     engine = ScriptedEngine(draft_with(CANARY))
-    journal = CallJournal(MemoryCalls(), paid_answers)
+    journal = CallJournal(MemoryCalls(), answers)
     activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, HereCalls())
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
