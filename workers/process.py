@@ -40,6 +40,8 @@ class ProcessOptions:
     host: str = "127.0.0.1"
     health_port: int | None = None
     metrics_port: int | None = None
+    ui: bool = False
+    """Whether a dev server that starts now gets the web UI."""
     drain: timedelta | None = None
     """How long running calls may take to finish when the process is stopped; None: by pool."""
     log_format: LogFormat = "json"
@@ -162,13 +164,13 @@ async def until_stopped(group: PoolGroup, stop: asyncio.Event) -> None:
 async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
     """Connect; the connection, and the address of its metrics."""
     if options.metrics_port is None:
-        return await open_connection(settings, runtime=temporal_runtime()), None
+        return await open_connection(settings, runtime=temporal_runtime(), ui=options.ui), None
     try:
         metrics = metrics_address(options.host, options.metrics_port)
         runtime = temporal_runtime(metrics)
     except (OSError, ValueError) as error:
         raise _unusable("metrics", options.host, options.metrics_port, error) from None
-    return await open_connection(settings, runtime=runtime), metrics
+    return await open_connection(settings, runtime=runtime, ui=options.ui), metrics
 
 
 def _unusable(what: str, host: str, port: int, error: Exception) -> PortUnusableError:

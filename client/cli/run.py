@@ -32,7 +32,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from workers.dev_server.server_files import ServerFiles, ServerMovedError
+from workers.dev_server import ServerFiles, ServerMovedError
 from workers.private_files import files_of_person, umask_of_person
 from workers.settings.loading import Flags
 

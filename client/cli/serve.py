@@ -9,7 +9,7 @@ from client.cli.command_context import NO_SERVER
 from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import command_settings
-from workers.dev_server.attach import describe_server
+from workers.dev_server import describe_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, Ready, WorkerProcess, run
 from workers.settings.loading import Flags
@@ -47,7 +47,7 @@ async def serve(options: ProcessOptions, *, model: str | None, model_url: str | 
     if options.log_format == "console":
         output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging(options.log_format, logging.INFO, secrets=settings.secrets())
-    watched = replace(options, if_ended=STARTED_AGAIN, drain=DRAIN)
+    watched = replace(options, if_ended=STARTED_AGAIN, drain=DRAIN, ui=True)
     await run(settings, choose_pools(None), watched, ready=_told(options, _serves))
     return ExitCode.COMPLETED
 
