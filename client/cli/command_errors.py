@@ -28,8 +28,6 @@ class ExitCode(IntEnum):
     EMPTY = 8
     WAITING = 9
     """The run waits for a person, who is not at this terminal (`--no-wait`)."""
-    STOOD_STILL = 12
-    """The watchdog ended a process that did nothing any more (`workers.watchdog.EXIT_CODE`)."""
 
 
 BY_REFUSAL = {

@@ -17,7 +17,7 @@ from tests.fakes.world import World
 from tests.integration.server_homes import kill_server
 from workers.dev_server import detach_server, find_binary
 from workers.pools import PoolContents, build_worker
-from workers.run_log import RunLog
+from workers.workflow_runner import RunLog
 
 
 @pytest_asyncio.fixture
