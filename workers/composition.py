@@ -44,7 +44,7 @@ from providers.storage.left_behind import LEFT_BEHIND
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
-from workers.dev_server.attach import watch_server
+from workers.dev_server import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version

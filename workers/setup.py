@@ -20,7 +20,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers.dev_server.server_files import ServerError
+from workers.dev_server import ServerError
 from workers.process_exit import leave
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import (

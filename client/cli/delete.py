@@ -14,7 +14,7 @@ from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import has_sole_sessions
-from workers.dev_server.server_files import ServerFiles
+from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
 
 

@@ -27,7 +27,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import BY_MODEL, TRAITS
 from providers.search.reachability import probe, probe_address
-from workers.dev_server.attach import describe_server
+from workers.dev_server import describe_server
 from workers.private_files import files_of_person
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_providers import open_search_providers, search_model
