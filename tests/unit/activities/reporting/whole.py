@@ -90,7 +90,7 @@ class World:
     async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
         store = MemoryStore()
         work = Draft(
-            self.request(engine), roles.ReportTextDraft(markdown=markdown), self.texts, CallAccount(engine=engine)
+            self.request(engine), roles.SynthesizerAnswer(markdown=markdown), self.texts, CallAccount(engine=engine)
         )
         output, text = finish_report(work)
         state = Sample().state(
