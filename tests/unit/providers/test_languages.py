@@ -34,12 +34,11 @@ from providers.extractive.brief_writer import NOT_ALL_ANSWERED, UNANSWERED
 from providers.extractive.facets import FACETS
 from providers.language_words import KNOWN_LANGUAGES, LanguageWords, language_words
 from providers.told_sentences import translate
-from providers.verification import derivations, rules_checker
 from workflows.rules.endings import LOST, WITHOUT_RESEARCH
 from workflows.rules.gaps import silent_gap
 from workflows.rules.leaving_out import LEFT_OUT
 
-WITH_REASONS = (judged_claims, rules_checker, derivations, checker, claim_conclusions)
+WITH_REASONS = (judged_claims, checker, claim_conclusions)
 """Modules that say why a claim got its verdict."""
 OTHERS = tuple(code for code in KNOWN_LANGUAGES if code != "en")
 TABLES = ("brief", "headings", "missing", "report", "told", "aspects", "language_names")
