@@ -22,7 +22,7 @@ from contracts.evidence import (
     SearchHit,
     SectionHint,
 )
-from contracts.outcome import CallAccount, Exclusion, GateIssue, Guidance
+from contracts.outcome import CallAccount, GateIssue, Guidance
 from contracts.plan import PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
@@ -51,9 +51,8 @@ class RoleInput(Terse):
     wishes: list[str] = []
     """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
-    exclusions: list[Exclusion] = []
-    """What is left out: neither searched for nor quoted nor reported."""
-    only_from: list[str] = []
+    exclude: list[str] = []
+    """Words, names and domains that are neither quoted nor reported."""
     issues: list[GateIssue] = []
     """Why the phase is done again; empty the first time."""
     canary: str = ""
@@ -544,6 +543,7 @@ def wishes_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list
     wishes = [f"The region that matters: {resolved.region}"] if resolved.region else []
     if resolved.audience:
         wishes.append(f"The readers: {resolved.audience}")
+    wishes += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
     if role.writes_report and resolved.sections:
         headings = "; ".join(resolved.sections)
         wishes.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')

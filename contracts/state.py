@@ -12,7 +12,6 @@ from contracts.outcome import (
     Citation,
     Ending,
     Event,
-    Exclusion,
     GateResult,
     Guidance,
     Moment,
@@ -129,9 +128,6 @@ class ResearchState(BaseModel):
     pause: Pause | None = None
     """What was decided after the last unit."""
     guidance: list[Guidance] = []
-    exclusions: list[Exclusion] = []
-    only_from: list[str] = []
-    """Hosts, or paths in a folder, that sources are to be from; empty: no guidance narrowed them."""
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
     """How many the log did not take, being full."""

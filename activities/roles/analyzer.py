@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from activities.roles.exclusion_checks import is_left_out
 from activities.roles.finishers import Draft
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
@@ -11,6 +10,7 @@ from activities.roles.lenient_values import clamp, find_member, line_of, one_lin
 from activities.roles.prompt_blocks import shown_sources
 from contracts import addresses
 from contracts.evidence import Evidence, Finding, QualityUpdate, bounded_confidence, supported_confidence, voice_of
+from contracts.exclusions import mentions_any
 from contracts.roles import (
     AnalysisDraft,
     AnalysisOutput,
@@ -41,14 +41,9 @@ def finish_analysis(work: Work) -> AnalysisOutput:
     findings: dict[str, Finding] = {}
     numbered: dict[int, str] = {}
     dropped = 0
-    wanted = [
-        (number, draft)
-        for number, draft in enumerate(work.draft.findings, start=1)
-        if not is_left_out(draft.content, work.request)
-    ]
-    if len(wanted) < len(work.draft.findings):
-        work.warnings.append("findings about what is left out were dropped")
-    for number, draft in wanted:
+    for number, draft in enumerate(work.draft.findings, start=1):
+        if mentions_any(draft.content, work.request.exclude):
+            continue
         finding = grounding.finding(draft)
         if finding is not None:
             numbered[number] = finding.id
@@ -115,7 +110,7 @@ class _Grounding:
     def finding(self, draft: FindingDraft) -> Finding | None:
         """The finding with what is left of its quotes; None if nothing is left."""
         statement = line_of(draft.content, STATEMENT_CHARACTERS)
-        quotes = [quote for quote in draft.quotes if not is_left_out(quote.quote, self._work.request)]
+        quotes = [quote for quote in draft.quotes if not mentions_any(quote.quote, self._work.request.exclude)]
         grounded = [item for quote in quotes if (item := self._ground(quote))]
         if not grounded or not statement:
             return None

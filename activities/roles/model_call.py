@@ -12,7 +12,6 @@ from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
 from activities.reporting.revising import store_draft
-from activities.roles.exclusion_checks import without_left_out
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.referenced_documents import load_documents
 from activities.roles.role_work import FINISHED, FIRST_PROMPT
@@ -101,7 +100,6 @@ class RoleActivities:
         with translate_errors(RECORDS):
             if self._notebooks is not None:
                 request = await self._notebooks.complete_input(request, role)
-            request = without_left_out(request)
             if isinstance(request, ToolTurnInput):
                 request = await self._with_answers(request)
             documents = await load_documents(request, self._content)

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from activities.reporting.report_sections import section_texts
 from activities.roles.analyzer import finish_analysis
-from activities.roles.canary_check import check_answer
 from activities.roles.checker import finish_check
 from activities.roles.corrector import finish_correction
 from activities.roles.finishers import Draft, finish_clarification, finish_plan, finish_refinement, finish_reflection
@@ -18,10 +17,12 @@ from activities.roles.turn_taking import finish_turn
 from activities.roles.untrusted import remove_signs
 from contracts import checking_roles, roles
 from contracts.base import Contract
+from contracts.canary import STEERED, contains_canary
 from contracts.outcome import CallAccount
 from contracts.roles import RoleInput, RoleOutput, RoleSpec
 from contracts.tool_turns import ToolTurnInput, TurnDraft
 from contracts.vocabulary import EngineKind
+from providers.errors import InvalidOutput
 
 FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
     roles.CLARIFIER.name: finish_clarification,
@@ -66,7 +67,8 @@ def finish(
     """What the workflow gets of an engine's draft. Raises `InvalidOutput`."""
     if isinstance(request, ToolTurnInput) and isinstance(draft, TurnDraft):
         return finish_turn(role, request, draft, documents, account)
-    check_answer(request, draft)
+    if contains_canary(draft.model_dump_json(), request.canary):
+        raise InvalidOutput(STEERED)
     if request.engine is EngineKind.MODEL:
         # A program quotes what is stored; a model copies from lines that begin with a sign.
         draft = remove_signs(draft)

@@ -15,7 +15,6 @@ from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
-from contracts.exclusions import SENTENCE_END, find_mainly_about, mentions
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
 from providers.errors import InvalidOutput
@@ -24,8 +23,6 @@ Work = Draft[WriteInput, ReportTextDraft]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 UNANSWERED_CHARACTERS: Final = 300
-SAID_OF_EXCLUSION: Final = 1
-"""Sentences: a report may say what it leaves out."""
 MOST_OF_SOURCE: Final = 3
 """Passages that a citation of a source as a whole stands for at most."""
 MARKDOWN: Final = "text/markdown"
@@ -126,7 +123,6 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         evidence_ids=report.cited,
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
-        not_left_out=_not_left_out(report, work.request) if by_model else [],
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
         answers_question=work.draft.answers_question,
@@ -141,16 +137,6 @@ def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
     levels = [finding.confidence for finding in findings]
     high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
-
-
-def _not_left_out(report: CleanReport, request: WriteInput) -> list[str]:
-    """Exclusions that a report does not keep to: a section is about one, or more than one sentence names it."""
-    return [
-        one.subject
-        for one in request.exclusions
-        if any(find_mainly_about(section, [one.subject]) for section in report.shape.sections)
-        or sum(mentions(sentence, one.subject) for sentence in SENTENCE_END.split(report.markdown)) > SAID_OF_EXCLUSION
-    ]
 
 
 def _says_nothing_found(work: Work, cited: list[str]) -> bool:

@@ -8,15 +8,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.roles.canary_check import texts_of, with_canary
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import PromptRendering, common_values
 from activities.roles.prompt_files import prompt_of
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import render_role, with_canary
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts.addresses import digest
-from contracts.canary import repeats
+from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
 from contracts.outcome import CallAccount, Guidance
 from contracts.roles import RoleSpec
@@ -129,7 +128,7 @@ def _user(
 ) -> Message:
     """One answer for every call, in the calls' order, then what else is said."""
     blocks = [_answer(answer, request.canary) for answer in answers_to(calls, answers)]
-    told = common_values(request.model_copy(update={"guidance": guidance, "wishes": [], "exclusions": []}))
+    told = common_values(request.model_copy(update={"guidance": guidance, "wishes": []}))
     said = [told["wishes"].strip(), told["guidance"].strip(), guard(reminder).strip()]
     text = "\n\n".join(part for part in said if part) or ("" if blocks else GO_ON)
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
@@ -265,15 +264,12 @@ class _Turn:
         return content, calls, reveals
 
     def _reveals(self, blocks: list[dict[str, Any]]) -> bool:
-        """Whether a call or the text holds the canary, or all of them together: nothing of such a turn is used.
+        """Return true if a call or the text contains the canary: nothing of such a turn is used.
 
         Thoughts may weigh it: they go to nobody but the model that knows it anyway.
         """
-        said = [block["text"] if block["type"] == "text" else block.get("input") for block in _aloud(blocks)]
-        texts = ["".join(texts_of(each)) for each in said]
-        names = [str(block.get("name")) for block in blocks if block["type"] == "tool_use"]
-        # As JSON once more: names of fields are words of the model, too.
-        return any(repeats(text, self._request.canary) for text in (*texts, "".join(texts), json.dumps([names, said])))
+        aloud = [(block.get("text"), block.get("name"), block.get("input")) for block in _aloud(blocks)]
+        return contains_canary(json.dumps(aloud, ensure_ascii=False), self._request.canary)
 
     def _call(self, block: dict[str, Any], problem: str) -> tuple[ToolCall, dict[str, Any]]:
         """The call as checked, and its arguments as they go back to the model."""

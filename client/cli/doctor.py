@@ -27,7 +27,7 @@ from contracts.strategies import list_selectable
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
-from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
+from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.reachability import probe, probe_address
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID

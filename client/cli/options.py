@@ -70,6 +70,10 @@ class RunOptions:
         str | None, typer.Option("--name", metavar="NAME", help="what the folder of --corpus is called [its own name]")
     ] = None
     web: Annotated[bool, typer.Option("--web", help="search the web besides the corpus")] = False
+    exclude: Annotated[
+        list[str],
+        typer.Option("--exclude", metavar="TEXT", help="words, a name or a domain to leave out; repeatable"),
+    ] = field(default_factory=list)
     request_file: Annotated[
         Path | None,
         typer.Option(

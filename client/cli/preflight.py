@@ -23,8 +23,8 @@ from contracts.request import Approve, EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch, where_text_goes
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason
-from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
-from providers.models.prices import load_prices
+from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
+from providers.models.prices import PriceTable
 from providers.search.availability import BY_MODEL, TRAITS
 from providers.search.reachability import probe, probe_address
 from workers.dev_server import describe_server
@@ -196,7 +196,7 @@ def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate |
     stated = {name: price / 1_000 for name, price in context.settings.search.usd_per_1000.items()}
     known = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid} | stated
     models = context.settings.models
-    return estimate_of(resolved, load_prices().with_models(models.prices), known, models.endpoints)
+    return estimate_of(resolved, PriceTable(models.prices), known, models.endpoints)
 
 
 def resolve_here(request: ResearchRequest, settings: Settings) -> ResolvedResearch:

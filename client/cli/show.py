@@ -301,7 +301,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ("used", money(status) if status.engine else ""),
         ("found", ", ".join(found) if status.engine else ""),
         ("decided", printable(_decided(status.last_decision))),
-        *(("guidance", printable(f"{said.origin}: “{said.text}” → {said.answer}")) for said in status.guidance),
+        *(("guidance", printable(f"{said.origin}: “{said.text}”")) for said in status.guidance),
         ("failed", printable(status.last_failure)),
         ("ended", _ended(status)),
     )

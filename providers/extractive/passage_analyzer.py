@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from contracts.addresses import normalized_text
 from contracts.evidence import supported_confidence, voice_of
-from contracts.exclusions import find_mainly_about, is_kept_out
+from contracts.exclusions import mentions_any
 from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
 from contracts.vocabulary import GapKind
 from providers.extractive import stated_gaps
@@ -86,14 +86,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
 
 
 def _without_left_out(passages: list[FoundPassage], task: AnalyzeInput) -> list[FoundPassage]:
-    subjects = [one.subject for one in task.exclusions]
-    if not subjects:
-        return passages
-    return [
-        passage
-        for passage in passages
-        if not find_mainly_about(passage.text, subjects) and not is_kept_out(passage.heading, "", subjects, [])
-    ]
+    return [passage for passage in passages if not mentions_any(passage.text, task.exclude)]
 
 
 def _answers(task: AnalyzeInput, every: list[Reading], aim: Aim) -> list[FoundPassage]:

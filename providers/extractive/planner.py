@@ -152,9 +152,7 @@ def _guidance(task: PlanInput) -> list[SubQueryDraft]:
     texts: list[str] = []
     asked_for: set[str] = set()
     for said in task.guidance:
-        # What was read says itself what is to be searched for; nothing of an exclusion is.
-        texts += said.look_at if said.answer else [said.text] * (said.origin != "rules")
-        asked_for.update(said.look_at)
+        texts += [said.text] * (said.origin != "rules")
     if task.system_prompt and not any(said.origin == "request" for said in task.guidance):
         texts.append(task.system_prompt)
     subject = " ".join(named_terms(task.query, task.language)[:3])

@@ -15,8 +15,8 @@ from contracts.outcome import Usage
 from providers.credentials import NO_KEY
 from providers.domains import Domains
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.models.answers import is_count, read_tokens
 from providers.models.anthropic_chat import DEFAULT_BASE_URL, ExplicitClient
-from providers.models.message_envelope import is_count, read_tokens
 from providers.models.prices import PriceTable
 from providers.search.narrowing import narrowing_of
 from providers.search.service import Service

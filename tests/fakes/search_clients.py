@@ -6,7 +6,7 @@ from typing import Any
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
-from providers.models.prices import load_prices
+from providers.models.prices import PriceTable
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.brave import BraveSearch
 from providers.search.google import GoogleSearch
@@ -37,7 +37,7 @@ async def open_provider(name: str, base_url: str, seconds: float = 10.0, **given
     arguments: dict[str, Any] = {"base_url": base_url, "timeout_seconds": seconds}
     arguments |= {"api_key": KEYS[name]} if name in KEYS else {}
     arguments |= {"cse_id": CSE_ID} if name == "google" else {}
-    arguments |= {"model": MODEL, "prices": load_prices()} if name == "anthropic" else {}
+    arguments |= {"model": MODEL, "prices": PriceTable()} if name == "anthropic" else {}
     async with web_client("durable-research/test") as client:
         yield CLIENTS[name](client, **(arguments | given))
 

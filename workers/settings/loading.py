@@ -26,7 +26,7 @@ from contracts.request import Depth, Limits, Name
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from providers.credentials import in_clear
-from providers.models.model_directory import DEFAULT_ENDPOINT
+from providers.models.endpoints import DEFAULT_ENDPOINT
 from workers.settings.configuration_files import (
     FILE_NAME,
     SettingsError,

@@ -15,7 +15,6 @@ from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
-from workflows.rules.leaving_out import why_left_out
 from workflows.rules.source_quality import update_quality
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.call_errors import reason_of
@@ -30,11 +29,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
-    repeated = [
-        query
-        for query in state.plan.sub_queries
-        if query.iteration == state.iteration and not why_left_out(state, query.text)
-    ]
+    repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
     queries = repeated if again else queries_to_analyze(state)
     issues = run.issues(Phase.ANALYSIS)
     turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
@@ -56,8 +51,6 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     withdraw(state, answered)
     for query in queries:
         task = work.get(query.id)
-        if run.why_left_out(query.text):
-            continue  # guidance came meanwhile: the next unit skips it
         if task is None:
             merge(run, query, None)
         elif not task.cancelled() and isinstance(task.exception(), Interrupted):
@@ -180,7 +173,7 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
-    drafts = [draft for draft in output.gaps if not run.why_left_out(draft.description)] if output else []
+    drafts = output.gaps if output else []
     if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)

@@ -11,7 +11,6 @@ from contracts.roles import GapAssessment, SubQueryDraft
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities
-from workflows.rules.leaving_out import why_left_out
 from workflows.rules.query_matching import asked_before, drop_repeated
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
@@ -56,8 +55,6 @@ def follow_ups(
         for text, expected in drafts[:2]:
             if len(fresh) >= limit or asked_before(state.query_ledger, text) or not drop_repeated([text], asked):
                 continue
-            if why_left_out(state, text):
-                continue
             asked.append(text)
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))
             fresh.append(
@@ -100,9 +97,7 @@ def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
     return [
         query
         for query in state.plan.sub_queries
-        if query.id not in done
-        and not why_left_out(state, query.text)
-        and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+        if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
     ]
 
 

@@ -164,8 +164,7 @@ class RoleCaller:
                 "iteration": at.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": at.guidance,
-                "exclusions": run.state.exclusions,
-                "only_from": run.state.only_from,
+                "exclude": run.resolved.exclude,
                 "canary": run.resolved.canary if role.sees_outside_text else "",
                 "repair": repair,
             }

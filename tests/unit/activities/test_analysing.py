@@ -7,7 +7,7 @@ import pytest
 from activities.roles.analyzer import finish_analysis
 from activities.roles.finishers import Draft
 from contracts import addresses, roles
-from contracts.outcome import CallAccount, Exclusion
+from contracts.outcome import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -172,15 +172,14 @@ def test_warnings_hold_no_words_of_pages() -> None:
     assert not any("SECRET" in warning for warning in output.account.warnings)
 
 
-def test_findings_and_quotes_about_what_is_left_out_are_dropped() -> None:
+def test_findings_and_quotes_about_what_is_excluded_are_dropped() -> None:
     """A model that reports on it all the same is not heard; a quote about it carries no other finding either."""
-    left_out = [Exclusion(subject="autovacuum", origin="person")]
     kept = claim("Vacuum must visit every table at least once.")
     drafts = [
         kept,
         claim("Plain text about autovacuum workers", OTHER_ID, content="Autovacuum has workers."),
         claim("Plain text about autovacuum workers", OTHER_ID, content="There is a launcher."),
     ]
-    output = analysed({"findings": drafts}, exclusions=left_out)
+    output = analysed({"findings": drafts}, exclude=["autovacuum"])
     assert [found.statement for found in output.findings] == [kept["content"]]
     assert len(analysed({"findings": drafts}).findings) == 3

@@ -16,8 +16,8 @@ from contracts.evidence import Verdict
 from contracts.outcome import CallAccount, Guidance
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
+from providers.models import answers
 from providers.models.chat import ChatReply, TokenCounts
-from providers.models.structured_output import draft_of
 from tests.fakes import checking_work
 
 CANARY = "0123456789abcdef01234567"
@@ -57,7 +57,7 @@ def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "
     """What becomes of a checker's reply. Raises as the engine does where it is no answer at all."""
     request = request_of(claims)
     reply = ChatReply(text=text, tool_input=None, stop_reason=stop_reason, model="m", tokens=TokenCounts())
-    draft, _ = draft_of(CHECKER, reply)
+    draft, _ = answers.answer_of(CHECKER, reply)
     return finish_check(Draft(request, draft, {}, CallAccount()))
 
 

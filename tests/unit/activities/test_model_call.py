@@ -16,7 +16,7 @@ from contracts.outcome import Usage
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.models import paid_answers
+from providers.models import answers
 from tests.fakes.isolation import HereCalls
 from tests.unit.activities.scripted import (
     MemoryCalls,
@@ -41,7 +41,7 @@ class Bench:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
         self.content = MemoryContent()
-        journal = CallJournal(self.calls, paid_answers, renew_seconds=renew_seconds)
+        journal = CallJournal(self.calls, answers, renew_seconds=renew_seconds)
         self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
 
     async def plan(
@@ -295,7 +295,7 @@ async def test_a_free_engine_needs_no_call_store() -> None:
 async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    journal = CallJournal(MemoryCalls(), paid_answers)
+    journal = CallJournal(MemoryCalls(), answers)
     activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal, HereCalls())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
@@ -336,7 +336,7 @@ async def test_nothing_is_paid_for_a_cancelled_run() -> None:
         asked.append(research_id)
         return True
 
-    journal = CallJournal(bench.calls, paid_answers)
+    journal = CallJournal(bench.calls, answers)
     engines = {EngineKind.MODEL: bench.engine}
     bench.activities = RoleActivities(engines, bench.content, journal, HereCalls(), is_cancelled=is_cancelled)
     for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):

@@ -22,7 +22,7 @@ from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ModelPrice
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, EngineKind, Phase
-from providers.models.capabilities import capability_table
+from providers.models.endpoints import capability_table
 
 SCRIPTS = {
     "signs": "<\"&>'",

@@ -73,7 +73,7 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
     state, position = run.state, position_of(run.state)
     groups: dict[str, list[Source]] = {}
     for source in unanalyzed(state):
-        if source.sub_query_ids and not run.keeps_out(source):
+        if source.sub_query_ids:
             groups.setdefault(source.sub_query_ids[0], []).append(source)
     nodes = {node.id: node for node in state.plan.nodes}
     work = {

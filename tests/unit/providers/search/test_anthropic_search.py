@@ -6,7 +6,7 @@ import pytest
 
 from contracts.messages import SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
-from providers.models.prices import load_prices
+from providers.models.prices import PriceTable
 from providers.search.anthropic_search import PRICE, SERVICE, cost_usd
 from providers.search.service import error_for_status
 from tests.fakes.search_answers import KEYS, MODEL, message
@@ -209,5 +209,5 @@ async def test_a_gateway_in_a_folder_is_asked_there(monkeypatch: pytest.MonkeyPa
 def test_a_cost_is_tokens_and_searches_or_unknown(usage: Any, model: str, cost: float | None) -> None:
     """Figures are never made up: without a price or a count the cost is null."""
     assert PRICE.usd_per_thousand == 10
-    assert cost_usd(load_prices(), model, usage) == (None if cost is None else pytest.approx(cost))
+    assert cost_usd(PriceTable(), model, usage) == (None if cost is None else pytest.approx(cost))
     assert cost_usd(None, model, usage) is None
