@@ -32,7 +32,7 @@ from contracts.outcome import CallAccount, ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
-from providers.verification.rules_checker import check
+from providers.verification.rules import check
 from tests.fakes.many_sources import large_request, large_world
 from tests.fakes.messages_api import MessagesApi
 from workflows.driver import Driver

@@ -28,14 +28,7 @@ from contracts.checking_roles import (
 from contracts.evidence import Verdict
 from contracts.texts import shorten
 from providers.text import detect_language
-from providers.verification.rules_checker import (
-    PassageWords,
-    check,
-    check_numbers,
-    denies_otherwise,
-    derivations_of,
-    find_objection,
-)
+from providers.verification.rules import check, check_numbers, find_hint, shared_words
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
@@ -49,7 +42,6 @@ NO_ANSWER: Final = "The checker gave no usable verdict on it."
 TWO_ANSWERS: Final = "The checker gave two verdicts on it."
 NO_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
-OTHER_SIGN: Final = "The checker called it supported, yet only one of it and its source has a negation."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 PARTS_MISSING: Final = "The cited passages say a part of it only."
 VETO: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
@@ -163,11 +155,10 @@ def _answer(claim: AskedClaim, drafts: Sequence[GivenVerdict], language: str, *,
             verdict, reason = Verdict.PARTIAL, reason or PARTS_MISSING
         elif objection := next(objections(claim, language), None):
             verdict, reason = Verdict.PARTIAL, objection
-        elif same_language(claim) and (doubt := _doubt(claim, quote, language)):
-            return _unjudged(claim, doubt)
-        else:
-            texts = [passage.text for passage in shown_passages(claim)]
-            reason = " ".join(each.reason for each in derivations_of(claim.text, texts, language)) or reason
+        elif same_language(claim) and not any(shared_words(claim.text, [quote], language)):
+            return _unjudged(claim, OTHER_WORDS)
+        elif same_language(claim) and (hint := find_hint(claim.text, [one.text for one in claim.passages], language)):
+            verdict, reason = Verdict.NOT_ENOUGH_INFORMATION, hint
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
@@ -182,16 +173,6 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
         if place is not None:
             return line_of(passage.text[slice(*place)], REASON_CHARACTERS)
     return ""
-
-
-def _doubt(claim: AskedClaim, quote: str, language: str) -> str:
-    """Why the words that a checker names do not show that a claim is supported; empty where nothing speaks against."""
-    if not any(PassageWords([quote], language).shares(claim.text)):
-        return OTHER_WORDS
-    passages = [passage.text for passage in shown_passages(claim)]
-    if denies_otherwise(claim.text, passages, quote, language):
-        return OTHER_SIGN
-    return find_objection(claim.text, passages, [passage.title for passage in shown_passages(claim)], language)
 
 
 def same_language(claim: AskedClaim) -> bool:

@@ -255,7 +255,7 @@ async def _draft(context: CommandContext, draft: ReportDraft, why: str) -> dict[
 
 def _find_source(state: ResearchState, given: str) -> Source:
     number = given.strip("[]")
-    if number.isdigit():
+    if number.isdecimal():
         given = next((each.source_id for each in state.citations if each.number == int(number)), given)
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:
