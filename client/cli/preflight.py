@@ -84,8 +84,7 @@ async def announce(
     for advice in resolved.advice:
         output.tell(advice)
     for notice in context.settings.notices():
-        if notice != context.settings.left_out:  # told before anything else
-            output.tell(notice)
+        output.tell(notice)
     return resolved
 
 
