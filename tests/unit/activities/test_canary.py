@@ -26,8 +26,8 @@ from providers.domains import Domains
 from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
 from providers.models import answers
-from providers.reading.sniffing import HTML
-from providers.reading.web_page import read_page
+from providers.reading.document_kinds import HTML
+from providers.reading.documents import read_page
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_work import unmarked

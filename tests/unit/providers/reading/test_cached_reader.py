@@ -9,7 +9,7 @@ from contracts.vocabulary import PageAccess
 from providers.domains import ANYWHERE, Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
-from providers.reading.readers import CachedReader
+from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.content import ObstoreContentStore, hash_of

@@ -12,7 +12,7 @@ from providers.interfaces import Reader
 from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.readers import PolitenessOfHosts, WebReader
+from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
 from tests.fakes.office_documents import presentation, saved
 from tests.fakes.web import WebServer, endless, page, redirect, reply

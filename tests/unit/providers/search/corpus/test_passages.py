@@ -1,6 +1,7 @@
 """Sections and passages of a document."""
 
 from providers.reading.html.page import extract_html
+
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, word_keys
 from providers.search.corpus.section_ranking import is_copy, searched_keys, section_factor
 

@@ -1,7 +1,7 @@
-"""Readers: of the web, with a cache before it, and by the address of the source.
+"""Readers: of the web, with a cache before it, and of all sources by their address.
 
-A page is fetched through the one way out, understood in a child process, and kept for a day: it lies in the content
-store, the cache knows where.
+A page is fetched through the one way out, understood in a child process, and cached for a day: its text and its bytes
+are in the content store, the cache refers to them.
 """
 
 import asyncio
@@ -18,61 +18,62 @@ from contracts.addresses import canonical_url
 from contracts.base import StrictContract
 from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
-from contracts.vocabulary import PageAccess
 from providers.domains import ANYWHERE, DENIED, NOT_ALLOWED, Domains
-from providers.errors import ContentMissing, SourceUnreadable
+from providers.errors import ContentMissing, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
-from providers.isolation.pool import SubprocessPool
-from providers.reading.egress.body import BodyLimits, FetchPolicy
-from providers.reading.egress.client import Egress, Fetched
-from providers.reading.extractor import extract_page
-from providers.reading.robots import Robots
-from providers.reading.sniffing import (
+from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
+from providers.reading.canonical_text import Extraction
+from providers.reading.document_kinds import (
     ARCHIVES,
-    CSV,
-    MAIL,
-    NOTEBOOK,
     OPENING_BYTES,
     PDF,
     PERHAPS_PDF,
-    check_type,
+    DocumentKind,
+    check_media_type,
     provisional_kind,
 )
+from providers.reading.egress.body import BodyLimits, FetchPolicy
+from providers.reading.egress.client import Egress, Fetched
+from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache, Cached
 
 DEFAULT_TENANT: Final = "default"
-STATED: Final = (
-    "title", "media_type", "authors", "publisher", "published_at", "access", "language", "warnings", "pages",
-)  # fmt: skip
-"""What an extraction, a document and its kept form all say."""
+LEAST_TEXT: Final = 20
+"""Characters of a page: one that needs scripts, or asks whether a person is reading, often says less."""
+STATED: Final = ("title", "media_type", "authors", "publisher", "published_at", "language", "warnings", "pages")
+"""Fields that an extraction, a document and its cached form share."""
 PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
 LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
-LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, CSV, MAIL, NOTEBOOK}
-ACCEPT: Final = "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1"
+LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, DocumentKind.CSV, DocumentKind.MAIL, DocumentKind.NOTEBOOK}
 POLICY: Final = FetchPolicy(
-    accept=ACCEPT,
-    check_type=check_type,
+    accept="text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
+    check_type=check_media_type,
     kind_of=provisional_kind,
     opening_bytes=OPENING_BYTES,
     limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
     seconds=PAGE_LIMITS.seconds,
 )
-"""Figures: reliability-and-security 2.2; the time counts for robots.txt, redirects and the page together."""
+"""Figures: reliability-and-security 2.2. The time counts for robots.txt, redirects and the page together."""
+KILLED: Final = {
+    "timeout": ("timeout", "reading took too long"),
+    "memory": ("memory", "reading needed too much memory"),
+    "crash": ("malformed", "the document made its reader crash"),
+}
 
 
 class PolitenessOfHosts(Protocol):
-    """How often, and by how many workers at once, a host is visited."""
+    """Limits how often, and by how many workers at once, a host is visited."""
 
     def visit(self, host: str, holder: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
-        """One visitor's place at a host (`name`, or `name:port`) for the time of the block.
+        """Hold one visitor's place at a host (`name`, or `name:port`) for the time of the block.
 
-        `delay_seconds` is what the host asks for between two visits, 0 if nothing. `holder` is the logical read: told
-        to wait, it keeps its place for when it comes back. Raises `RateLimited` before the block when one must wait.
+        `delay_seconds` is the wait between two visits that the host asks for. `holder` names the logical read: one
+        that is made to wait keeps its place for its next attempt. Raises `RateLimited` before the block.
         """
 
 
 class WebReader:
-    """A `Reader` of http and https URLs. Made with the way out, child processes and the rules of sites."""
+    """A `Reader` of http and https URLs."""
 
     def __init__(
         self,
@@ -89,19 +90,24 @@ class WebReader:
         self._politeness = politeness
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; the document's URL is the one that the redirects ended at.
+        """Fetch and extract a document; its URL is the one that the redirects ended at.
 
-        No host outside the domains is asked for the page. Raises `SourceUnreadable` as `Egress.fetch`, domains and
-        extraction do, and robots; `Unavailable`, `RateLimited`.
+        No host outside the domains is asked for the page. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
+        and extraction do, and too_little_text; `Unavailable`, `RateLimited`.
         """
         way: list[str] = []
         fetched = await self._fetch(url, domains, way)
-        found = await extract_page(self._pool, fetched.body, fetched.kind, fetched.charset, fetched.url)
+        arguments = fetched.body, fetched.kind, fetched.charset, fetched.url
+        found = await _extract(self._pool, "providers.reading.documents:read_page", *arguments)
+        length = len(found.text.strip())
+        if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
+            reason = f"too little text ({length} characters), HTTP status {fetched.status}"
+            raise SourceUnreadable("too_little_text", reason)
         stated = {name: getattr(found, name) for name in STATED}
         return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, way=way, **stated)
 
     async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
-        """The document; every host on the `way` is visited once, and left when the document is here."""
+        """Fetch a document; every host on the way is visited once, until the document is here."""
         holder = f"read/{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}"
         visited: set[str] = set()
 
@@ -119,8 +125,38 @@ class WebReader:
             return await self._egress.fetch(url, self._policy, permit)
 
 
+async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extraction:
+    """Extract a file in a child process. Raises `SourceUnreadable`."""
+    return await _extract(pool, "providers.reading.documents:extract", raw, name)
+
+
+async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
+    try:
+        found = await pool.call(function, *arguments)
+    except (TaskKilled, TaskFailed) as error:
+        raise as_unreadable(error) from error
+    assert isinstance(found, Extraction)
+    return found
+
+
+def as_unreadable(error: ProviderError) -> SourceUnreadable:
+    """Translate what ended a child process into the reason why its document cannot be used.
+
+    Raises any error that is no fault of the document.
+    """
+    match error:
+        case SourceUnreadable():
+            return error
+        case TaskKilled(kind=kind):
+            return SourceUnreadable(*KILLED[kind])
+        case TaskFailed(type_name=type_name):
+            return SourceUnreadable("malformed", f"the document made its reader fail ({type_name})")
+        case _:
+            raise error
+
+
 class CachedReader:
-    """A reader that fetches a page once a day. Only what was read is kept, never a failure."""
+    """A reader that fetches a page once a day. Documents are cached, failures are not."""
 
     def __init__(
         self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
@@ -132,9 +168,9 @@ class CachedReader:
         self._codec = DocumentCodec(content)
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """The document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
+        """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
 
-        A page is kept for all runs, and given only to those whose domains its way keeps to.
+        A page is cached for all runs, and returned only to those whose domains allow every address on its way.
         """
         domains.check(url)
         found = await self._find(url, tenant, domains)
@@ -144,23 +180,23 @@ class CachedReader:
 
     async def _find(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
         while True:
-            mine = False
+            own_read = False
 
             async def make() -> ExtractedDocument:
-                nonlocal mine
-                mine = True
+                nonlocal own_read
+                own_read = True
                 return await self._reader.read(url, domains)
 
             try:
                 return await self._cache.get_or_make(PAGE, tenant, self._identity(url), make, self._codec)
             except SourceUnreadable as error:
-                # Readers that wait for one page are given one failure; the domains of another say nothing to this one.
-                if mine or error.kind not in (DENIED, NOT_ALLOWED):
+                # Readers that wait for one page share one failure, but the domains of another reader are not ours.
+                if own_read or error.kind not in (DENIED, NOT_ALLOWED):
                     raise
 
 
-class KeptPage(StrictContract):
-    """A document without its bytes."""
+class CachedPage(StrictContract):
+    """A document without its bytes and its text."""
 
     url: str
     title: str
@@ -170,7 +206,6 @@ class KeptPage(StrictContract):
     authors: list[str] = Field(default_factory=list)
     publisher: str | None = None
     published_at: str | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     warnings: list[str] = Field(default_factory=list)
     pages: list[int] = Field(default_factory=list)
@@ -184,20 +219,20 @@ class DocumentCodec:
         self._content = content
 
     async def encode(self, value: ExtractedDocument) -> str:
-        """Store text and bytes, and say where. Raises `StorageFull`, `Unavailable`."""
+        """Store text and bytes, and return the references. Raises `StorageFull`, `Unavailable`."""
         raw, text = await asyncio.gather(
             self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
         )
         stated = {name: getattr(value, name) for name in STATED}
-        return KeptPage(url=value.url, raw=raw, text=text, way=value.way, **stated).model_dump_json()
+        return CachedPage(url=value.url, raw=raw, text=text, way=value.way, **stated).model_dump_json()
 
     async def decode(self, text: str) -> ExtractedDocument:
-        """Inverse of `encode`. Raises ValueError if the text is none, or the document is gone or damaged."""
-        page = KeptPage.model_validate_json(text)
+        """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
+        page = CachedPage.model_validate_json(text)
         try:
             raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
         except ContentMissing as error:
-            raise ValueError("the document of a kept page is gone") from error
+            raise ValueError("the document of a cached page is gone") from error
         stated = {name: getattr(page, name) for name in STATED}
         return ExtractedDocument(url=page.url, text=words, raw=raw, way=page.way, **stated)
 
@@ -210,9 +245,9 @@ class RoutedReader:
         self._web = web
 
     async def read(
-        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
+        self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE, corpus_digest: str = ""
     ) -> ExtractedDocument:
-        """Read by the address; domains are of the web alone. Raises what the reader raises that is responsible."""
+        """Read a document by its address; domains restrict the web alone. Raises what the responsible reader raises."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url, corpus_digest)
         return await self._web.read(url, tenant=tenant, domains=domains)
