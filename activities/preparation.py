@@ -33,13 +33,11 @@ from contracts.resolved import (
     ModelPrice,
     ProviderChoice,
     ResolvedResearch,
-    pack_words,
     where_text_goes,
 )
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
-from providers.language_words import guidance_words
-from providers.text import detect_language, meaning_words
+from providers.text import detect_language
 
 MOST_READ: Final = 1_000
 """Characters of a question that are looked at for what it is about."""
@@ -116,8 +114,7 @@ def resolve(
         metadata=request.metadata,
         tenant=request.tenant,
         priority=request.priority,
-        guidance_words=pack_words(guidance_words(detect_language(request.query))),
-        question_words=meaning_words(request.query[:MOST_READ], detect_language(request.query)),
+        exclude=request.exclude,
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -351,8 +348,7 @@ def resolve_again(
             "on_deadline": request.on_deadline if "on_deadline" in request.model_fields_set else stored.on_deadline,
             "priority": request.priority if "priority" in request.model_fields_set else stored.priority,
             "metadata": stored.metadata if request.metadata is None else request.metadata,
-            "guidance_words": stored.guidance_words or pack_words(guidance_words(stored.language)),
-            "question_words": stored.question_words or meaning_words(stored.query[:MOST_READ], stored.language),
+            "exclude": request.exclude or stored.exclude,
         }
     )
     again = _search_again(_engine_again(again, request, configuration), request, configuration)

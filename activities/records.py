@@ -1,6 +1,7 @@
 """Book-keeping: prepare a run, save its session, serve stored documents."""
 
 import json
+import secrets
 from contextlib import suppress
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ from activities.configuration import ResearchConfiguration
 from activities.earlier_run import sources_to_offer
 from activities.failure_translation import RECORDS
 from activities.preparation import RunRefused, resolve, resolve_again
-from activities.roles.canary_check import new_canary
 from contracts import failures
 from contracts.agents import PrepareAgentRequest, PreparedAgent
 from contracts.evidence import DocumentRef
@@ -38,6 +38,8 @@ from contracts.vocabulary import Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, Unavailable
 from providers.interfaces import ContentStore, Corpora, Notebooks, RunQueue, SessionStore
 
+CANARY_BYTES: Final = 12
+"""96 bits: nobody can guess it."""
 EXTRACTED: Final = {"id", "url", "title", "publisher", "quality", "text"}
 """What a writer is told of a source."""
 NO_SESSION: Final = "there is no such session"
@@ -167,7 +169,7 @@ class RecordsActivities:
             message = f"the id {resolved.research_id} cannot be used: choose another one"
             raise RunRefused(StopReason.INVALID_INPUT, message)
         known = before.canary if before is not None else ""
-        return resolved.model_copy(update={"canary": known or new_canary()})
+        return resolved.model_copy(update={"canary": known or secrets.token_hex(CANARY_BYTES)})
 
     async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
         if session != request.research_id:
@@ -187,7 +189,7 @@ class RecordsActivities:
             return Prepared(resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry)
         resolved = resolve_again(before, asked, self._configuration)
         if not resolved.canary:
-            resolved = resolved.model_copy(update={"canary": new_canary()})
+            resolved = resolved.model_copy(update={"canary": secrets.token_hex(CANARY_BYTES)})
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
         return Prepared(
             resolved=resolved,

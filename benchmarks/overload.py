@@ -26,7 +26,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import model_world
 from tests.integration.conftest import pools_of
 from tests.integration.runs import QUESTION, start
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 from workers.pools import build_worker
 from workers.process_exit import leave, run_to_end
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from contracts.base import Contract, Terse
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, QueryRecord, Source
-from contracts.outcome import AgentProgress, Counts, Exclusion, Usage
+from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
 from contracts.state_changes import pack_json, unpack_json
 from contracts.texts import AGENT_ID
@@ -191,8 +191,6 @@ class AgentRequest(Terse):
     deadline_at: float = 0.0
     """Seconds since the epoch (workflow clock) at which the agent must have answered."""
     approved_version: int | None = None
-    exclusions: list[Exclusion] = []
-    only_from: list[str] = []
     lost_providers: dict[str, str] = {}
     packed_ledger: str = ""
     packed_before: str = ""

@@ -141,9 +141,6 @@ class Proposal(Terse):
     action: CorrectionAction = CorrectionAction.KEEP
     text: str = ""
     """The new sentence, plain text without citations."""
-    wrong: str = ""
-    right: str = ""
-    """Where these stand, only `wrong` goes and `right` comes; `text` is what the sentence then is."""
     evidence_ids: list[str] = []
     reason: str = ""
 

@@ -71,7 +71,6 @@ class ReportDraft(Contract):
     """Markers that named nothing known; removed from the draft and reported."""
     foreign_urls: list[str] = []
     """Addresses outside the source registry; removed from the draft and reported."""
-    not_left_out: list[str] = []
     """What was to be left out, and has a section of its own in the report, or several statements."""
     confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1

@@ -206,30 +206,18 @@ class GateResult(Contract):
     policy: GatePolicy = GatePolicy.STRICT
 
 
-class Exclusion(Contract):
-    """What a run leaves out: nothing is searched, quoted or reported about it."""
-
-    subject: str
-    """A few words, or the address of sources."""
-    origin: str
-    """`hook`, `person` or `request`."""
+PERSON: Final = "person"
+HOOK: Final = "hook"
+"""Origins of guidance that the report lists."""
 
 
 class Guidance(Contract):
-    """What a think-pause, a hook or a person wants of the next phase."""
+    """A message of a think-pause, a hook or a person for the next phase."""
 
     origin: str
-    """`model`, `rules`, `hook`, `person`, or `request` for its own prompt where no model reads it."""
+    """`model`, `rules`, `hook` or `person`."""
     phase: str | None = None
     text: str = Field(max_length=2_000)
-    left_out: list[str] = []
-    """What it wants to be left out."""
-    only_from: list[str] = []
-    """Hosts, or paths in a folder, that it wants sources from, and no others."""
-    look_at: list[str] = []
-    """What it wants to be searched for."""
-    answer: str = ""
-    """What is understood of it, and what is done with it; empty for what no rules read."""
 
 
 class Moment(Contract):

@@ -127,6 +127,9 @@ Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, 
 """A host name; it stands for everything below it, too."""
 
 
+Exclusion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
 class SearchOptions(StrictContract):
     """Which providers are asked, and how; None means: as configured."""
 
@@ -244,6 +247,8 @@ class ResearchRequest(StrictContract):
     system_prompt: str | None = Field(default=None, max_length=20_000)
     context: list[Turn] = Field(default=[], max_length=5)
     follow_up_of: Name | None = None
+    exclude: list[Exclusion] = Field(default=[], max_length=50)
+    """Words, names and domains that no source and no passage may be about."""
     protected_sources: list[str] | None = None
     metadata: dict[str, Any] | None = None
     tenant: Name = "default"

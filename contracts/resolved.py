@@ -21,7 +21,6 @@ from contracts.request import (
     Uncited,
     Verify,
 )
-from contracts.state_changes import pack_json, unpack_json
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
 
 NOTHING_LEAVES = "nothing leaves this machine"
@@ -147,41 +146,6 @@ class EffectiveSearch(Contract):
     timeframe: str | None = None
 
 
-class GuidanceWords(Contract):
-    """How guidance is worded in the languages of a run: regular expressions, `~` for what it is about.
-
-    They are fixed at the start, so that a run understands what it is told alike to its end.
-    """
-
-    leave_out: list[str] = []
-    not_from: list[str] = []
-    """As `leave_out`, for addresses alone."""
-    only_from: list[str] = []
-    look_at: list[str] = []
-    form: list[str] = []
-    """What asks for another form of the report, or for nothing that could be searched for."""
-    of_report: str = ""
-    """What is no subject of documents, but a part of the report."""
-    polite: str = ""
-    joins: str = ""
-    """Words between two wishes."""
-    parts: str = ""
-    """Words between two subjects."""
-    around: str = ""
-    """Words before a subject that say nothing of it."""
-    behind: str = ""
-
-
-def pack_words(words: GuidanceWords) -> str:
-    """The words as a short text: histories hold it."""
-    return pack_json(words.model_dump(mode="json", exclude_defaults=True))
-
-
-def unpack_words(packed: str) -> GuidanceWords:
-    """Inverse of `pack_words`. Raises ValueError if the text is none."""
-    return GuidanceWords.model_validate(unpack_json(packed))
-
-
 class ModelPrice(Contract):
     """What a tier's first model costs, in US dollars per million tokens (for the reserve before each call)."""
 
@@ -241,10 +205,8 @@ class ResolvedResearch(Contract):
     metadata: dict[str, Any] | None = None
     tenant: str = "default"
     priority: int = 3
-    guidance_words: str | None = None
-    """`GuidanceWords`, packed. None in old histories: there guidance is told and searched for as it is."""
-    question_words: list[str] = []
-    """The words of the question that say what it is about."""
+    exclude: list[str] = []
+    """Words, names and domains that no source and no passage may be about."""
     search_attributes: bool = False
     canary: str = ""
     """What only this run knows, and nothing going out may hold (`contracts.canary`); empty in old histories."""

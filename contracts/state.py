@@ -12,7 +12,6 @@ from contracts.outcome import (
     Citation,
     Ending,
     Event,
-    Exclusion,
     GateResult,
     Guidance,
     Moment,
@@ -22,7 +21,7 @@ from contracts.outcome import (
 )
 from contracts.plan import Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
-from contracts.roles import ReflectInput, ReflectOutput
+from contracts.roles import ReflectInput, SupervisorAnswer
 from contracts.state_changes import pack_json, unpack_json
 from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
 
@@ -59,7 +58,7 @@ class OpenPause(BaseModel):
     gate: GateResult | None = None
     question: ReflectInput | None = None
     """What a model is asked; None where none reflects."""
-    reflection: ReflectOutput | None = None
+    reflection: SupervisorAnswer | None = None
     """Its answer, as soon as it is there; it changes nothing before the pause is concluded."""
     meanwhile: Pause | None = None
     """The decision that the next unit goes by while the model reflects; None: the next unit waits."""
@@ -129,9 +128,6 @@ class ResearchState(BaseModel):
     pause: Pause | None = None
     """What was decided after the last unit."""
     guidance: list[Guidance] = []
-    exclusions: list[Exclusion] = []
-    only_from: list[str] = []
-    """Hosts, or paths in a folder, that sources are to be from; empty: no guidance narrowed them."""
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
     """How many the log did not take, being full."""

@@ -18,7 +18,6 @@ from contracts.request import (
 )
 from contracts.strategies import PLANNED, list_selectable
 from providers.search.declarations import search_variables
-from workers.settings.configuration_files import is_harmless
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
 
@@ -113,11 +112,8 @@ def variables() -> str:
 def file_keys() -> str:
     """One row per key of `research.toml`."""
     schema = FileSettings.model_json_schema()
-    rows = [
-        f"| `{path}` | {values} | {default} | {'yes' if is_harmless(tuple(path.split('.'))) else ''} |"
-        for path, values, default in fields(schema, schema["$defs"])
-    ]
-    return "\n".join(["| key | values | default | in an untrusted file |", "|---|---|---|---|", *rows])
+    rows = [f"| `{path}` | {values} | {default} |" for path, values, default in fields(schema, schema["$defs"])]
+    return "\n".join(["| key | values | default |", "|---|---|---|", *rows])
 
 
 def fields(schema: dict[str, Any], definitions: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:

@@ -64,6 +64,10 @@ class EngineTask:
     messages: Sequence[Message] = ()
     """What a role with tools said and was answered since the prompt, which is then the first message."""
 
+    def whole(self) -> ShortPrompt:
+        """The prompt with all of its content."""
+        return ShortPrompt(self.prompt, self.common_length, messages=self.messages)
+
 
 @dataclass(frozen=True)
 class EngineAnswer:

@@ -8,8 +8,6 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-from contracts.resolved import GuidanceWords
-
 WORD: Final = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
 KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 
@@ -80,7 +78,6 @@ class LanguageWords:
     aspects: Mapping[str, str]
     """Part of an answer → how a search asks for it."""
     language_names: Mapping[str, str]
-    guidance: GuidanceWords
 
 
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
@@ -108,18 +105,7 @@ def language_words(code: str) -> LanguageWords:
         told=data["told"],
         aspects=data["aspects"],
         language_names=data["language_names"],
-        guidance=GuidanceWords(**data["guidance"]),
     )
-
-
-def guidance_words(language: str) -> GuidanceWords:
-    """How guidance is worded in a language and in English, which people mix."""
-    own, english = language_words(language), language_words("en")
-    if own is english:
-        return own.guidance
-    parts = zip(own.guidance.model_dump().items(), english.guidance.model_dump().values(), strict=True)
-    joined = {name: one + other if isinstance(one, list) else f"{one}|{other}" for (name, one), other in parts}
-    return GuidanceWords.model_validate(joined)
 
 
 def _relate(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -23,19 +23,18 @@ from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks, SharedStore
+from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks
 from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
-from providers.models import paid_answers
+from providers.models import answers
 from providers.models.chat import Chat
-from providers.models.language_model import LanguageModelEngine
-from providers.models.model_directory import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
+from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
+from providers.models.engine import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
-from providers.models.prices import load_prices
+from providers.models.prices import PriceTable
 from providers.reading.readers import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.published import open_published
-from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
@@ -45,7 +44,7 @@ from providers.storage.left_behind import LEFT_BEHIND
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
-from workers.dev_server.attach import watch_server
+from workers.dev_server import watch_server
 from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
@@ -232,10 +231,10 @@ async def _role_activities(
 ) -> list[Callable[..., Any]]:
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(isolated)}
     if settings.model_configured:
-        engines[EngineKind.MODEL] = create_language_model(settings, limiter, shared.store, isolated)
+        engines[EngineKind.MODEL] = create_language_model(settings, limiter)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
-    journal, cancelled = CallJournal(shared.calls, paid_answers), partial(is_run_cancelled, client)
+    journal, cancelled = CallJournal(shared.calls, answers), partial(is_run_cancelled, client)
     return RoleActivities(engines, content, journal, isolated, notebooks=notebooks, is_cancelled=cancelled).register()
 
 
@@ -266,20 +265,12 @@ async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
         raise error from error.__cause__
 
 
-def create_language_model(
-    settings: Settings,
-    limiter: Limiter | None = None,
-    store: SharedStore | None = None,
-    isolated: IsolatedCalls | None = None,
-) -> LanguageModelEngine:
-    """Create the engine over all endpoints of the configuration; with a store, workers share circuit breakers."""
+def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModelEngine:
+    """Create the engine over all endpoints of the configuration."""
     names = dict.fromkeys((DEFAULT_ENDPOINT, *settings.models.endpoints))
     endpoints = {name: _endpoint(settings, name) for name in names}
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
-    prices = load_prices().with_models(settings.models.prices)
-    circuits = None if store is None else CircuitBreaker(store)
-    directory = ModelDirectory(endpoints, tiers)
-    return LanguageModelEngine(directory, prices, limiter=limiter, circuits=circuits, isolated=isolated)
+    return LanguageModelEngine(ModelDirectory(endpoints, tiers), PriceTable(settings.models.prices), limiter)
 
 
 def model_limits(settings: Settings) -> dict[str, ServiceLimits]:

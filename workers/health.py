@@ -1,19 +1,30 @@
-"""A tiny health endpoint for probes: `/healthz` tells whether all pools can get work, `/livez` whether they run.
+"""Health of a worker process: a tiny HTTP endpoint for probes, and gauges among its metrics.
 
-Where the disk is nearly full, a worker lives and is not ready.
+/healthz reports whether all pools can get work, /livez whether they run. With a nearly full disk a worker lives and is
+not ready.
 """
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
+from typing import Final
 
-from workers.disk_space import LEAST_FREE_BYTES, Room
+from temporalio.common import MetricMeter
+
 from workers.pools import PoolHealth
 
 REQUEST_SECONDS = 5.0
 MAX_REQUEST_BYTES = 8_192
+
+LEAST_FREE_BYTES: Final = 64_000_000
+"""With less, a worker is not ready: a few large pages, or the index of a corpus, would fill the rest."""
+
+Room = Callable[[], int | None]
+"""Returns the free bytes, or None where the system does not report them."""
 
 Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
 
@@ -24,7 +35,7 @@ async def serve_health(
 ) -> AsyncIterator[str]:
     """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken.
 
-    `room` tells the free bytes where the worker writes.
+    `room` returns the free bytes where the worker writes.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,3 +83,26 @@ def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:
         f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + text
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Return how many bytes a process of ours may still write there. Blocks for a moment."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+MEASURED_EVERY_SECONDS: Final = 10.0
+
+
+async def measure_now_and_then(meter: MetricMeter, folder: Path, degraded: Callable[[], bool]) -> None:
+    """Renew the gauges until cancelled."""
+    free = meter.create_gauge("research_free_bytes", "Room left where the process writes", "By")
+    away = meter.create_gauge("research_shared_state_degraded", "1 while Redis cannot be used, else 0")
+    while True:
+        room = await asyncio.to_thread(free_bytes, folder)
+        if room is not None:
+            free.set(room)
+        away.set(int(degraded()))
+        await asyncio.sleep(MEASURED_EVERY_SECONDS)

@@ -15,8 +15,7 @@ from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
 from contracts.names import POOLS
-from workers.run_log import RunLog
-from workers.workflow_runner import workflow_runner
+from workers.workflow_runner import RunLog, workflow_runner
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500

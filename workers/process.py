@@ -1,32 +1,34 @@
 """A process that serves pools: what `research worker` and `research serve` run."""
 
 import asyncio
+import faulthandler
 import os
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import TextIO
 
 import structlog
 
 from workers.composition import compose
-from workers.disk_space import free_bytes
-from workers.gauges import measure_now_and_then
-from workers.health import serve_health
+from workers.health import free_bytes, measure_now_and_then, serve_health
 from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
 from workers.telemetry import LogFormat, metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
-from workers.watchdog import watch_event_loop
 
 logger = structlog.get_logger("workers")
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How the SDK's core names an error of the system."""
+STALL_SECONDS = 30.0  # far longer than any callback takes, and shorter than two heartbeat time-outs
+REARM_SECONDS = 1.0
 
 
 class PortUnusableError(Exception):
@@ -40,12 +42,11 @@ class ProcessOptions:
     host: str = "127.0.0.1"
     health_port: int | None = None
     metrics_port: int | None = None
+    ui: bool = False
+    """Whether a dev server that starts now gets the web UI."""
     drain: timedelta | None = None
     """How long running calls may take to finish when the process is stopped; None: by pool."""
     log_format: LogFormat = "json"
-    """Form of the watchdog's log line, if it ends the process."""
-    if_ended: str = ""
-    """Shown to the person at the terminal then."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ async def serve_pools(
     connection, metrics = await _connect(settings, options)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
-        watch_event_loop(options.log_format, said=options.if_ended),
+        end_if_stalled(),
         compose(settings, connection.client, pools, refresh=True) as contents,
         run_pools(connection.client, contents, pools, grace=options.drain) as group,
         AsyncExitStack() as stack,
@@ -125,6 +126,28 @@ async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions,
             await asyncio.gather(serving, stopping, return_exceptions=True)
 
 
+@asynccontextmanager
+async def end_if_stalled(log: TextIO | None = None, limit_seconds: float = STALL_SECONDS) -> AsyncIterator[None]:
+    """End this process if its event loop stalls during the block, so that another worker takes over its calls.
+
+    The stacks of all threads go to `log` (standard error by default), and the exit code is 1. An endless regular
+    expression keeps the interpreter to itself, so no Python code could do this.
+    """
+
+    async def rearm() -> None:
+        while True:
+            faulthandler.dump_traceback_later(limit_seconds, exit=True, file=log or sys.__stderr__ or 2)
+            await asyncio.sleep(REARM_SECONDS)
+
+    task = asyncio.create_task(rearm())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        faulthandler.cancel_dump_traceback_later()
+
+
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
     """An event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
@@ -162,13 +185,13 @@ async def until_stopped(group: PoolGroup, stop: asyncio.Event) -> None:
 async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
     """Connect; the connection, and the address of its metrics."""
     if options.metrics_port is None:
-        return await open_connection(settings, runtime=temporal_runtime()), None
+        return await open_connection(settings, runtime=temporal_runtime(), ui=options.ui), None
     try:
         metrics = metrics_address(options.host, options.metrics_port)
         runtime = temporal_runtime(metrics)
     except (OSError, ValueError) as error:
         raise _unusable("metrics", options.host, options.metrics_port, error) from None
-    return await open_connection(settings, runtime=runtime), metrics
+    return await open_connection(settings, runtime=runtime, ui=options.ui), metrics
 
 
 def _unusable(what: str, host: str, port: int, error: Exception) -> PortUnusableError:

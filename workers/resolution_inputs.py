@@ -8,8 +8,8 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from contracts.request import Depth, SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
-from providers.models.model_directory import split_name
-from providers.models.prices import load_prices
+from providers.models.endpoints import split_name
+from providers.models.prices import PriceTable
 from providers.search.availability import advice, choose
 from providers.search.declarations import BY_MODEL
 from workers.search_providers import search_model
@@ -81,17 +81,11 @@ def product_version() -> str:
 
 
 def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
-    table = load_prices().with_models(settings.models.prices)
+    table = PriceTable(settings.models.prices)
 
     def price_of(model: str) -> ModelPrice | None:
         """The highest price per token of one call: a reservation must never be too small."""
-        known = table.price_of(model) or table.price_of(split_name(model, settings.models.endpoints)[1])
-        if known is None:
-            return None
-        highest = max(1.0, table.cache_write_factor)
-        return ModelPrice(
-            input=max(known.input, known.long_prompt_input or 0.0) * highest,
-            output=max(known.output, known.long_prompt_output or 0.0),
-        )
+        known = table.highest(split_name(model, settings.models.endpoints)[1], written=model)
+        return None if known is None else ModelPrice(input=known.input, output=known.output)
 
     return price_of

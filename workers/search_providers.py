@@ -11,8 +11,8 @@ from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
-from providers.models.model_directory import split_name
-from providers.models.prices import PriceTable, load_prices
+from providers.models.endpoints import split_name
+from providers.models.prices import PriceTable
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import usable
 from providers.search.declarations import BY_MODEL, search_declaration
@@ -52,7 +52,7 @@ def search_model(settings: Settings) -> SearchModel | None:
         if endpoint not in endpoints or (public and endpoint not in keys) or not _is_well_formed(keys.get(endpoint)):
             continue
         if models.capabilities_at(endpoint, model).searches_web:
-            prices = load_prices().with_models(models.prices)
+            prices = PriceTable(models.prices)
             return SearchModel(model, keys.get(endpoint), models.address_of(endpoint), prices)
     return None
 

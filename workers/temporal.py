@@ -14,8 +14,7 @@ from temporalio.runtime import Runtime
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
-from workers.dev_server.attach import IDLE_SECONDS, ServerAddress, describe_server, ensure_server
-from workers.dev_server.server_files import ServerError
+from workers.dev_server import ServerDescription, ServerError, describe_server, ensure_server
 from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
@@ -41,7 +40,7 @@ class Connection:
 
     client: Client
     address: str
-    embedded: ServerAddress | None
+    embedded: ServerDescription | None
     """The dev server; None with a cluster."""
 
     @property
@@ -51,9 +50,9 @@ class Connection:
 
 
 async def open_connection(
-    settings: Settings, *, runtime: Runtime | None = None, start: bool = True, idle_seconds: float = IDLE_SECONDS
+    settings: Settings, *, runtime: Runtime | None = None, start: bool = True, ui: bool = False
 ) -> Connection:
-    """Connect; without a cluster attach to the dev server, starting it if `start`.
+    """Connect; without a cluster use the dev server, starting it (with `ui`, and its web UI) if `start`.
 
     Raises `ServerError` if the dev server does not start, `ServerUnreachableError` if no server answers.
     """
@@ -61,7 +60,7 @@ async def open_connection(
         return await _connect_to_cluster(settings, runtime)
     if not start and describe_server(settings.home) is None:
         raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")
-    server = await ensure_server(settings.home, idle_seconds=idle_seconds)
+    server = await ensure_server(settings.home, ui=ui)
     client = await _connect({"target_host": server.address}, runtime)
     return Connection(client, server.address, server)
 

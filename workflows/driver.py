@@ -155,7 +155,7 @@ class Driver:
         """What people asked for since the last unit holds from here on."""
         run = self._run
         while run.inbox.steering:
-            run.steer(run.inbox.steering.pop(0).text)
+            run.steer(run.inbox.steering.pop(0))
 
     async def _abort(self) -> Outcome:
         """`on_deadline: abort`: save and stop, without a report."""

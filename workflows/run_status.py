@@ -1,7 +1,7 @@
 """The state of a run or of an agent in a few figures."""
 
 from contracts.agents import progress_of_agent
-from contracts.outcome import Progress, ResearchStatus
+from contracts.outcome import HOOK, PERSON, Progress, ResearchStatus
 from contracts.state import ResearchState
 from workflows.phases.claim_verification import with_verification
 from workflows.phases.counts import counts_of
@@ -44,7 +44,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
         last_failure=state.last_failure,
         degraded=state.degraded,
-        guidance=[said for said in state.guidance if said.answer],
+        guidance=[each for each in state.guidance if each.origin in (PERSON, HOOK)],
         outcome=state.result.outcome if state.result else None,
         stop_reason=state.result.stop_reason if state.result else None,
         started_at=state.started_at,

@@ -24,10 +24,9 @@ from activities.reporting.quotations import (
 )
 from activities.roles.evidence_markers import INLINE_QUOTE, MARKER
 from contracts.addresses import long_hash
-from contracts.evidence import Claim, ClaimKind, ClaimPart
+from contracts.evidence import Claim, ClaimKind
 from providers.sentences import sentence_spans
 from providers.verification.assertions import asserts
-from providers.verification.clauses import split_clauses
 from providers.verification.quantities import find_quantities
 
 BLANKS = re.compile(r"\s*+")
@@ -107,7 +106,7 @@ def find_claims(
         words = plain_text(_row_words(raw) if row else raw)
         cited = list(dict.fromkeys(identity for mark in stretch.marks for identity in mark.evidence_ids))
         section = sections.above(stretch.start)
-        if not cited and not asserts(words, section, language, leads=sections.leads(stretch.end)):
+        if not cited and not asserts(words, language, leads=sections.leads(stretch.end)):
             continue
         key = key_of(words, cited)
         claim = Claim(
@@ -116,7 +115,6 @@ def find_claims(
             kind=_kind(words, language, quoted=stretch.quoted),
             section=section,
             evidence_ids=cited,
-            parts=[] if stretch.quoted or row else _parts(text, stretch, language),
             start=stretch.start,
             end=stretch.end,
         )
@@ -227,16 +225,6 @@ def _kind(words: str, language: str, *, quoted: bool) -> ClaimKind:
     if quoted or said >= MOSTLY_QUOTED * max(1, len(words)):
         return ClaimKind.QUOTE
     return ClaimKind.NUMERIC if find_quantities(words, language) else ClaimKind.GENERAL
-
-
-def _parts(text: str, stretch: Stretch, language: str) -> list[ClaimPart]:
-    """Ranges without the marks at their ends."""
-    inside = [mark for mark in stretch.marks if mark.start >= stretch.start]
-    piece = blank_marks(text, stretch.start, stretch.end, inside)
-    return [
-        ClaimPart(text=plain_text(piece[start:end]), start=stretch.start + start, end=stretch.start + end)
-        for start, end in split_clauses(piece, language)
-    ]
 
 
 def _row_words(row: str) -> str:

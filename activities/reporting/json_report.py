@@ -89,7 +89,7 @@ def compose_document(matter: ReportInputs, text: ReportText, html: str) -> dict[
         "product_version": matter.product_version,
         "research_id": resolved.research_id,
         "query": resolved.query,
-        "effective_request": resolved.model_dump(mode="json", exclude={"canary", "guidance_words", "question_words"}),
+        "effective_request": resolved.model_dump(mode="json", exclude={"canary"}),
         "strategy": resolved.strategy,
         "engine_by_role": state.engine_by_role,
         "models": state.models_used,

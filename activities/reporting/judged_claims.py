@@ -10,7 +10,7 @@ from activities.reporting.markdown_layout import clean_characters, plain_text
 from activities.reporting.quotations import QUOTE_SIGNS, bare_words, forms, print_words, without_quotation_marks
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
-from providers.verification.rules_checker import check
+from providers.verification.rules import check
 
 WORD_FOR_WORD = "The passage is word for word the quoted text of its source."
 NOT_CHECKED = "Nobody has checked whether the cited passages support this sentence."

@@ -6,7 +6,7 @@ from typing import Any
 from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.report_words import ReportWords
 from contracts.evidence import Finding
-from contracts.outcome import Usage
+from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -71,9 +71,9 @@ def _guidance(matter: ReportInputs) -> list[Fact]:
     """What was asked for while the run went on, and what was done with it."""
     say = matter.words
     told = [
-        f"{say.name('origin', said.origin)}: “{said.text}” – {say.told(said.answer)}"
+        f"{say.name('origin', said.origin)}: “{said.text}”"
         for said in matter.state.guidance
-        if said.answer
+        if said.origin in (PERSON, HOOK)
     ]
     return [Fact(say["fact_guidance"], say["guidance_words"], told)] if told else []
 

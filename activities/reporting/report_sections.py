@@ -13,13 +13,15 @@ from activities.roles.evidence_markers import cited_evidence, without_markers
 from contracts.addresses import normalized_text
 from contracts.messages import Removals
 from providers.sentences import sentence_spans
-from providers.verification.assertions import asserts
+from providers.verification.quantities import find_quantities
 
 PLACE = re.compile(r"^[ \t>*_-]*\{\{?[ \t]*section[ \t]+(\d{1,3})[ \t]*\}\}?[ \t*_]*$", re.IGNORECASE | re.MULTILINE)
 """Where a section belongs, as the writer of the frame marks it."""
 HEADING_SIGNS = re.compile(r"[ \t]{0,3}(#{1,6})(?=[ \t])")
 MOST_LEADING = 2
 """Sentences that lead from one section to the next."""
+LONGEST_LEAD = 14
+"""Words; a longer sentence asserts more than where to read on."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,12 @@ def _lead(between: str) -> str:
         return ""
     spans = sentence_spans(words)
     said = [plain_text(words[start:end]) for start, end in spans]
-    return words if len(spans) <= MOST_LEADING and not any(asserts(one) for one in said) else ""
+    return (
+        words
+        if len(spans) <= MOST_LEADING
+        and not any(find_quantities(one) or len(one.split()) > LONGEST_LEAD for one in said)
+        else ""
+    )
 
 
 def _with_lead(body: str, lead: str) -> str:

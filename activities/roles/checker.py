@@ -12,7 +12,7 @@ from typing import Final
 
 from activities.roles.control_statement import control_of, with_control
 from activities.roles.excerpts import part_of
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.grounding import find_quote
 from activities.roles.labels import label_all, label_key, label_of
 from activities.roles.lenient_values import line_of
@@ -20,22 +20,15 @@ from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import data, guard_line
 from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.checking_roles import (
-    CheckDraft,
+    CheckerAnswer,
+    CheckerResult,
     CheckInput,
-    CheckOutput,
-    VerdictDraft,
+    GivenVerdict,
 )
 from contracts.evidence import Verdict
 from contracts.texts import shorten
 from providers.text import detect_language
-from providers.verification.rules_checker import (
-    PassageWords,
-    check,
-    check_numbers,
-    denies_otherwise,
-    derivations_of,
-    find_objection,
-)
+from providers.verification.rules import check, check_numbers, find_hint, shared_words
 
 CLAIM_CHARACTERS: Final = 800
 QUOTE_CHARACTERS: Final = 500
@@ -49,7 +42,6 @@ NO_ANSWER: Final = "The checker gave no usable verdict on it."
 TWO_ANSWERS: Final = "The checker gave two verdicts on it."
 NO_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
-OTHER_SIGN: Final = "The checker called it supported, yet only one of it and its source has a negation."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 PARTS_MISSING: Final = "The cited passages say a part of it only."
 VETO: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
@@ -107,10 +99,10 @@ def passage_line(name: str, passage: ShownPassage, share: float) -> str:
     return f"{name} ({title}): {words}" if title else f"{name}: {words}"
 
 
-Checking = Draft[CheckInput, CheckDraft]
+Checking = RoleWork[CheckInput, CheckerAnswer]
 
 
-def finish_check(work: Checking) -> CheckOutput:
+def finish_check(work: Checking) -> CheckerResult:
     """One answer for every claim that was asked for: the checker's where it can be used, else none."""
     given = _drafts_by_claim(work)
     control = control_of(work.request.claims)
@@ -126,17 +118,17 @@ def finish_check(work: Checking) -> CheckOutput:
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
-    return CheckOutput(
+    return CheckerResult(
         answers=answers, verdicts=[answer.verdict for answer in answers], account=work.account_with_warnings()
     )
 
 
-def _drafts_by_claim(work: Checking) -> dict[str, list[VerdictDraft]]:
+def _drafts_by_claim(work: Checking) -> dict[str, list[GivenVerdict]]:
     """The drafts under the fingerprints that their labels stand for."""
     key = label_key(work.request)
     known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
-    found: dict[str, list[VerdictDraft]] = defaultdict(list)
-    for draft in work.draft.verdicts:
+    found: dict[str, list[GivenVerdict]] = defaultdict(list)
+    for draft in work.answer.verdicts:
         name = known.get(draft.claim.strip())
         if name is None:
             work.warnings.append("a verdict on an unknown statement was ignored")
@@ -145,7 +137,7 @@ def _drafts_by_claim(work: Checking) -> dict[str, list[VerdictDraft]]:
     return found
 
 
-def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str, *, credulous: bool) -> ClaimAnswer:
+def _answer(claim: AskedClaim, drafts: Sequence[GivenVerdict], language: str, *, credulous: bool) -> ClaimAnswer:
     verdicts = {read_verdict(draft.verdict) for draft in drafts}
     if len(verdicts) != 1:
         return _unjudged(claim, TWO_ANSWERS if verdicts else NO_ANSWER)
@@ -163,11 +155,10 @@ def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str, *,
             verdict, reason = Verdict.PARTIAL, reason or PARTS_MISSING
         elif objection := next(objections(claim, language), None):
             verdict, reason = Verdict.PARTIAL, objection
-        elif same_language(claim) and (doubt := _doubt(claim, quote, language)):
-            return _unjudged(claim, doubt)
-        else:
-            texts = [passage.text for passage in shown_passages(claim)]
-            reason = " ".join(each.reason for each in derivations_of(claim.text, texts, language)) or reason
+        elif same_language(claim) and not any(shared_words(claim.text, [quote], language)):
+            return _unjudged(claim, OTHER_WORDS)
+        elif same_language(claim) and (hint := find_hint(claim.text, [one.text for one in claim.passages], language)):
+            verdict, reason = Verdict.NOT_ENOUGH_INFORMATION, hint
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
@@ -182,16 +173,6 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
         if place is not None:
             return line_of(passage.text[slice(*place)], REASON_CHARACTERS)
     return ""
-
-
-def _doubt(claim: AskedClaim, quote: str, language: str) -> str:
-    """Why the words that a checker names do not show that a claim is supported; empty where nothing speaks against."""
-    if not any(PassageWords([quote], language).shares(claim.text)):
-        return OTHER_WORDS
-    passages = [passage.text for passage in shown_passages(claim)]
-    if denies_otherwise(claim.text, passages, quote, language):
-        return OTHER_SIGN
-    return find_objection(claim.text, passages, [passage.title for passage in shown_passages(claim)], language)
 
 
 def same_language(claim: AskedClaim) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim
 from contracts.texts import shorten
-from providers.verification.rules_checker import PassageWords
+from providers.verification.rules import shared_words
 
 STATEMENTS: Final = (
     "The lighthouse of Ervandsund was painted yellow by its keeper in spring.",
@@ -32,9 +32,10 @@ def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
     )
     name = "c-" + long_hash("control", *(claim.fingerprint for claim in claims))
     first = int(name[2:10], 16) % len(STATEMENTS)
-    words = PassageWords([shown.quote])
     # A page may well be about lighthouses.
-    text = min((*STATEMENTS[first:], *STATEMENTS[:first]), key=lambda statement: words.shares(statement)[0])
+    text = min(
+        (*STATEMENTS[first:], *STATEMENTS[:first]), key=lambda statement: shared_words(statement, [shown.quote])[0]
+    )
     return AskedClaim(fingerprint=name, text=text, passages=[shown])
 
 

@@ -10,6 +10,7 @@ from activities.roles.labels import label_of
 from activities.roles.untrusted import attribute, break_lines, data, guard, guard_line
 from contracts.evidence import Evidence, Finding, Gap
 from contracts.expected_calls import DRAFT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
+from contracts.outcome import PERSON
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import AnalyzeInput, RefineInput, RoleInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence
@@ -32,8 +33,6 @@ FRAME_TASK: Final = (
     "{{{{section 2}}}} and so on: the sections are put there word for word. Before such a line one sentence may lead "
     "over from the section before; it states nothing of fact."
 ).format()
-PERSON: Final = "person"
-"""The one origin of guidance that says what is wanted; every other origin may have been influenced by a page."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ def common_values(request: RoleInput) -> dict[str, str]:
     """What every prompt is filled with."""
     issues = [f"- {guard_line(issue.message, LINE_CHARACTERS)}" for issue in request.issues]
     said = [item.text for item in request.guidance if item.origin == PERSON]
-    left_out = [f"Leave out, do not report on: {one.subject}" for one in request.exclusions if one.origin == PERSON]
-    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said, *left_out)]
+    wishes = [guard_line(text, 2_000) for text in (*request.wishes, *said)]
     advice = [
         f"- from {guard_line(item.origin, 40)}: {guard_line(item.text, 2_000)}"
         for item in request.guidance

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
-from activities.roles.canary_check import with_canary
 from activities.roles.checker import checker_values
 from activities.roles.corrector import corrector_values
 from activities.roles.excerpts import part_of
@@ -26,7 +25,7 @@ from activities.roles.prompt_blocks import (
     source_lines,
     sources_block,
 )
-from activities.roles.prompt_files import prompt_of
+from activities.roles.prompt_files import load_prompt, prompt_of
 from activities.roles.reviewer import reviewer_values
 from activities.roles.untrusted import data, guard, guard_line, seal
 from contracts import checking_roles, roles
@@ -71,6 +70,11 @@ def render_role(
     common, own = (seal(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
     return RenderedPrompt(system, common + own, file.version, len(common), left_out(request, rendering))
+
+
+def with_canary(system: str, canary: str) -> str:
+    """Append the canary and its rule to the system part of a prompt; nothing for a run without one."""
+    return f"{system}\n\n{load_prompt('canary').system.format(canary=canary)}" if canary else system
 
 
 def request_as_shown(

@@ -9,23 +9,18 @@ from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
-from contracts.exclusions import SENTENCE_END, find_mainly_about, mentions
-from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
+from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
 from providers.errors import InvalidOutput
 
-Work = Draft[WriteInput, ReportTextDraft]
+Work = RoleWork[WriteInput, SynthesizerAnswer]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
-UNANSWERED_CHARACTERS: Final = 300
-SAID_OF_EXCLUSION: Final = 1
-"""Sentences: a report may say what it leaves out."""
 MOST_OF_SOURCE: Final = 3
 """Passages that a citation of a source as a whole stands for at most."""
 MARKDOWN: Final = "text/markdown"
@@ -98,12 +93,12 @@ def _unwrap(text: str) -> str:
     return inner if info in ("markdown", "md") or (not info and inner.lstrip().startswith("#")) else text
 
 
-def finish_report(work: Work) -> tuple[WriteOutput, str]:
+def finish_report(work: Work) -> tuple[SynthesizerResult, str]:
     """The output, which names its document by what is in it, and the cleaned text that is to be stored as that.
 
     Raises `InvalidOutput` if nothing is left of it.
     """
-    report = clean_report(work.draft.markdown, work.request, work.documents)
+    report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
@@ -126,14 +121,13 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         evidence_ids=report.cited,
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
-        not_left_out=_not_left_out(report, work.request) if by_model else [],
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
-        answers_question=work.draft.answers_question,
-        unanswered=line_of(work.draft.unanswered, UNANSWERED_CHARACTERS),
+        answers_question=work.answer.answers_question,
+        unanswered=work.answer.unanswered,
         empty=_says_nothing_found(work, report.cited),
     )
-    return WriteOutput(draft=draft, account=work.account_with_warnings()), report.markdown
+    return SynthesizerResult(draft=draft, account=work.account_with_warnings()), report.markdown
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
@@ -141,16 +135,6 @@ def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
     levels = [finding.confidence for finding in findings]
     high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
-
-
-def _not_left_out(report: CleanReport, request: WriteInput) -> list[str]:
-    """Exclusions that a report does not keep to: a section is about one, or more than one sentence names it."""
-    return [
-        one.subject
-        for one in request.exclusions
-        if any(find_mainly_about(section, [one.subject]) for section in report.shape.sections)
-        or sum(mentions(sentence, one.subject) for sentence in SENTENCE_END.split(report.markdown)) > SAID_OF_EXCLUSION
-    ]
 
 
 def _says_nothing_found(work: Work, cited: list[str]) -> bool:

@@ -8,15 +8,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.roles.canary_check import texts_of, with_canary
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import PromptRendering, common_values
 from activities.roles.prompt_files import prompt_of
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import render_role, with_canary
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts.addresses import digest
-from contracts.canary import repeats
+from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
 from contracts.outcome import CallAccount, Guidance
 from contracts.roles import RoleSpec
@@ -28,7 +27,7 @@ from contracts.tool_turns import (
     TakenTurn,
     ToolTurnInput,
     Transcript,
-    TurnDraft,
+    TurnAnswer,
     answers_to,
     offered_tools,
 )
@@ -129,7 +128,7 @@ def _user(
 ) -> Message:
     """One answer for every call, in the calls' order, then what else is said."""
     blocks = [_answer(answer, request.canary) for answer in answers_to(calls, answers)]
-    told = common_values(request.model_copy(update={"guidance": guidance, "wishes": [], "exclusions": []}))
+    told = common_values(request.model_copy(update={"guidance": guidance, "wishes": []}))
     said = [told["wishes"].strip(), told["guidance"].strip(), guard(reminder).strip()]
     text = "\n\n".join(part for part in said if part) or ("" if blocks else GO_ON)
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
@@ -191,12 +190,12 @@ def _end_of_element(content: str) -> list[str]:
 def finish_turn(
     role: RoleSpec[Any, Any],
     request: ToolTurnInput,
-    draft: TurnDraft,
+    draft: TurnAnswer,
     documents: Mapping[str, str],
     account: CallAccount,
 ) -> tuple[str, list[str]]:
     """The turn's output as JSON, and the longer transcript. Raises `InvalidOutput` for a turn that says nothing."""
-    work = Draft(request, draft, documents, account)
+    work = RoleWork(request, draft, documents, account)
     before = _transcript(role, request, documents)
     content, calls, steered = _Turn(role, work, before).read()
     turn = TakenTurn(
@@ -210,7 +209,7 @@ def finish_turn(
     longer = before.with_turn(turn)
     stored = longer.model_dump_json()
     said = "\n".join(block["text"] for block in content if block["type"] == "text")
-    output = role.output(
+    output = role.result(
         transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=_size(longer, request)),
         calls=calls,
         text=shorten(remove_signs_of(said).strip(), TEXT_CHARACTERS),
@@ -231,7 +230,7 @@ def _size(transcript: Transcript, request: ToolTurnInput) -> int:
 class _Turn:
     """Reads the blocks of one turn: ids that are unique, calls that are checked, nothing that gives the run away."""
 
-    def __init__(self, role: RoleSpec[Any, Any], work: Draft[ToolTurnInput, TurnDraft], before: Transcript) -> None:
+    def __init__(self, role: RoleSpec[Any, Any], work: RoleWork[ToolTurnInput, TurnAnswer], before: Transcript) -> None:
         self._request = work.request
         self._warnings = work.warnings
         self._offered = offered_tools(role, work.request)
@@ -239,7 +238,7 @@ class _Turn:
         self._used = {call.id for turn in before.turns for call in turn.calls}
         self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
         # The journal sorts what it keeps: a turn is the same whether it was just answered or taken from there.
-        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.draft.content, sort_keys=True))
+        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.answer.content, sort_keys=True))
         self._carried_out = 0
 
     def read(self) -> tuple[list[dict[str, Any]], list[ToolCall], bool]:
@@ -265,15 +264,12 @@ class _Turn:
         return content, calls, reveals
 
     def _reveals(self, blocks: list[dict[str, Any]]) -> bool:
-        """Whether a call or the text holds the canary, or all of them together: nothing of such a turn is used.
+        """Return true if a call or the text contains the canary: nothing of such a turn is used.
 
         Thoughts may weigh it: they go to nobody but the model that knows it anyway.
         """
-        said = [block["text"] if block["type"] == "text" else block.get("input") for block in _aloud(blocks)]
-        texts = ["".join(texts_of(each)) for each in said]
-        names = [str(block.get("name")) for block in blocks if block["type"] == "tool_use"]
-        # As JSON once more: names of fields are words of the model, too.
-        return any(repeats(text, self._request.canary) for text in (*texts, "".join(texts), json.dumps([names, said])))
+        aloud = [(block.get("text"), block.get("name"), block.get("input")) for block in _aloud(blocks)]
+        return contains_canary(json.dumps(aloud, ensure_ascii=False), self._request.canary)
 
     def _call(self, block: dict[str, Any], problem: str) -> tuple[ToolCall, dict[str, Any]]:
         """The call as checked, and its arguments as they go back to the model."""

@@ -26,11 +26,9 @@ from contracts.checking import (
 )
 from contracts.evidence import ClaimKind, ClaimVerdict, Verdict
 from contracts.texts import shorten
-from providers.verification.repairs import exchange
 
 MOST_DOUBTFUL: Final = 20
 """Claims that one round of corrections by a model takes on."""
-MOST_BY_RULES: Final = 200
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 
 OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PARTIAL)
@@ -62,7 +60,7 @@ def find_doubtful(
         if given.verdict in DOUBTFUL or (not each.row and not each.claim.cited) or _misquotes(each, given)
     ]
     wanted.sort(key=lambda number: (-claims[number].importance, RANK[verdicts[number].verdict], number))
-    most = MOST_DOUBTFUL if material.by_model else MOST_BY_RULES
+    most = MOST_DOUBTFUL
     rows = [number for number in wanted if claims[number].row][:most]
     wanted = [number for number in wanted if not claims[number].row][: 2 * most] + rows
     candidates, evidence = find_candidates([claims[number] for number in wanted], material)
@@ -130,9 +128,7 @@ def _sentence(raw: str, proposal: Proposal, registry: Registry) -> str:
     if proposal.action is CorrectionAction.REMOVE:
         return ""
     words = without_markers(raw).strip()
-    if proposal.wrong:
-        words = exchange(words, proposal.wrong, proposal.right)
-    elif proposal.text:
+    if proposal.text:
         words, _ = clean_links(clean_characters(proposal.text), registry)
         words = without_markers(" ".join(words.split())).lstrip(LINE_STARTS) or words
     marks = "".join(f"[{identity}]" for identity in proposal.evidence_ids)

@@ -15,13 +15,13 @@ from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, CheckedSource, ClaimAnswer, ClaimsEntry, ShownPassage, WeighedClaim
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
 from contracts.request import Verify
-from providers.verification.rules_checker import check
+from providers.verification.rules import check
 
 WINDOW_CHARACTERS: Final = 100
 """Of the stored text on each side of a passage."""
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
-DECIDED_BY_RULES: Final = (Verdict.CONTRADICTED, Verdict.PARTIAL)
+DECIDED_BY_RULES: Final = (Verdict.CONTRADICTED, Verdict.SUPPORTED)
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,6 @@ def _is_clear(
 ) -> bool:
     """Whether a model could not change what the rules say, or not for the better."""
     about = [text for item in words for text in (item.title, item.heading) if text]
-    if judged.verdict == Verdict.SUPPORTED:
-        quotes = [passage.quote for passage in shown]
-        parts = (check(part.text, quotes, about, entry.language) for part in claim.parts)
-        return all(part.verdict is Verdict.SUPPORTED for part in parts)
     if judged.verdict == Verdict.UNSUPPORTED:
         # The words around the passage may name what it only points to.
         windows = [passage.text for passage in shown]

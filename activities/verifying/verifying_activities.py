@@ -21,7 +21,6 @@ from activities.roles.report_shape import without_source_lists
 from activities.verifying.claim_conclusions import conclude, score, summarize
 from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
-from activities.verifying.rule_corrections import propose
 from contracts.addresses import digest
 from contracts.base import Terse
 from contracts.checking import (
@@ -135,24 +134,20 @@ def apply_plainly(
     answers: Sequence[ClaimAnswer],
     by_model: bool,
 ) -> tuple[str, str]:
-    """The `CorrectedEntry` of the trial draft, which is made again if it wins, and the `AskedEntry`, both as JSON.
-
-    What no corrector spoke of gets the proposal of the rules.
-    """
+    """The `CorrectedEntry` of the trial draft, which is made again if it wins, and the `AskedEntry`, both as JSON."""
     entry = ClaimsEntry.model_validate_json(packed)
     known = {item.id for item in entry.evidence}
     fresh = [item for item in doubtful.evidence if item.id not in known]
     material = Material(entry.model_copy(update={"evidence": [*entry.evidence, *fresh]}), texts, by_model)
-    wanted = {one.number: one for part in proposals for one in part.proposals}
-    wanted = {one.number: wanted.get(one.number) or propose(one, material) for one in doubtful.claims}
-    asked_for = wanted.keys()
-    text, placed = apply(draft, entry.claims, list(wanted.values()), material.registry())
+    numbers = {one.number for one in doubtful.claims}
+    proposed = [one for part in proposals for one in part.proposals if one.number in numbers]
+    text, placed = apply(draft, entry.claims, proposed, material.registry())
     trial = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     after = material.entry.model_copy(update={"draft": trial, "claims": weigh(text, material)})
     # What the checker could not judge a moment ago is not asked again: only what is new.
     asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
     corrected = CorrectedEntry(
-        before="", verdicts="", after=after, placed=placed, numbers=sorted(asked_for), evidence=fresh
+        before="", verdicts="", after=after, placed=placed, numbers=sorted(numbers), evidence=fresh
     )
     return corrected.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
 

@@ -23,7 +23,7 @@ from benchmarks.truth.corruption import names_in
 from benchmarks.truth.reports import Cited, measure, measure_reports
 from benchmarks.truth.whole_reports import measure_whole_reports
 from contracts.evidence import Verdict
-from providers.verification.rules_checker import check
+from providers.verification.rules import check
 
 PAIRS: Final = Path(__file__).with_name("pairs.jsonl")
 VERDICTS: Final = tuple(verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED)

@@ -22,8 +22,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.attach import describe_server, detach_server, ensure_server
-from workers.dev_server.server_files import ServerError, ServerMovedError
+from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -153,9 +152,6 @@ class CommandContext:
     async def _connect(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url, self._address = connection.ui_url, connection.address
-        moved = connection.embedded.moved_aside if connection.embedded else ""
-        if moved:
-            output.tell(f"the server's database was of another version and was replaced: it is kept at {moved}")
         self._client = ResearchClient(connection.client, stored_result=self.last_result)
         self._runs = None  # what was listed before may have been no server's list
         return self._client

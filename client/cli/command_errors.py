@@ -28,8 +28,6 @@ class ExitCode(IntEnum):
     EMPTY = 8
     WAITING = 9
     """The run waits for a person, who is not at this terminal (`--no-wait`)."""
-    STOOD_STILL = 12
-    """The watchdog ended a process that did nothing any more (`workers.watchdog.EXIT_CODE`)."""
 
 
 BY_REFUSAL = {
@@ -68,7 +66,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
         return str(error), error.code
     from client import client_errors as client  # noqa: PLC0415  loaded only when something went wrong
     from providers import errors as providers  # noqa: PLC0415
-    from workers.dev_server.server_files import ServerError  # noqa: PLC0415
+    from workers.dev_server import ServerError  # noqa: PLC0415
     from workers.pools import UnknownPoolError  # noqa: PLC0415
     from workers.process import PortUnusableError  # noqa: PLC0415
     from workers.settings.loading import SettingsError  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`delete` and `sweep`: remove runs from everywhere they left something."""
+"""`delete`: remove runs from everywhere they left something."""
 
 import asyncio
 from datetime import timedelta
@@ -14,7 +14,7 @@ from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import has_sole_sessions
-from workers.dev_server.server_files import ServerFiles
+from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
 
 
@@ -51,18 +51,6 @@ async def delete_older_than(days: float, *, yes: bool) -> int:
         unused = plural(removed.documents, "document")
         output.say(f"no run is older than {_span(days)}; {unused} removed that no run uses")
     return ExitCode.COMPLETED
-
-
-async def sweep() -> int:
-    """Remove what `retention_days` says is too old, and documents that no run uses, as workers do by themselves."""
-    async with open_context() as context:
-        days = context.settings.retention_days
-    if days is None:
-        raise CommandError(
-            "nothing says how long runs are kept: set retention_days in research.toml (or RESEARCH_RETENTION_DAYS), "
-            "or use `research delete --older-than DAYS`"
-        )
-    return await delete_older_than(days, yes=True)
 
 
 def _span(days: float) -> str:
@@ -105,7 +93,7 @@ async def _remove(
         raise CommandError(message, ExitCode.FAILED) from None
     record_deleted_histories(context.settings.home, removed.histories)
     if removed.kept:
-        output.tell(f"{removed.kept}; the next `research delete` or `research sweep` removes them then")
+        output.tell(f"{removed.kept}; the next `research delete` removes them then")
     return removed
 
 

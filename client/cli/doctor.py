@@ -27,11 +27,11 @@ from contracts.strategies import list_selectable
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
-from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
+from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import probe, probe_address
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID
-from workers.dev_server.server_files import ServerError
+from workers.dev_server import ServerError
 from workers.private_files import repair_home
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_pool import CIRCUIT_OPEN, service_of

@@ -15,7 +15,7 @@ from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 from providers.models.chat import TokenCounts
-from providers.models.model_directory import split_name
+from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 
 FEWEST_SOURCES: Final = 2

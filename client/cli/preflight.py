@@ -23,11 +23,11 @@ from contracts.request import Approve, EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch, where_text_goes
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason
-from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
-from providers.models.prices import load_prices
+from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
+from providers.models.prices import PriceTable
 from providers.search.availability import probe, probe_address
 from providers.search.declarations import BY_MODEL, declared_names, search_declaration
-from workers.dev_server.attach import describe_server
+from workers.dev_server import describe_server
 from workers.private_files import files_of_person
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_providers import open_search_providers, search_model
@@ -84,8 +84,7 @@ async def announce(
     for advice in resolved.advice:
         output.tell(advice)
     for notice in context.settings.notices():
-        if notice != context.settings.left_out:  # told before anything else
-            output.tell(notice)
+        output.tell(notice)
     return resolved
 
 
@@ -197,7 +196,7 @@ def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate |
     free = ["corpus", *(name for name in declared_names() if not search_declaration(name).paid)]
     known = dict.fromkeys(free, 0.0) | stated
     models = context.settings.models
-    return estimate_of(resolved, load_prices().with_models(models.prices), known, models.endpoints)
+    return estimate_of(resolved, PriceTable(models.prices), known, models.endpoints)
 
 
 def resolve_here(request: ResearchRequest, settings: Settings) -> ResolvedResearch:

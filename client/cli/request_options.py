@@ -62,6 +62,7 @@ def _flags(options: RunOptions) -> dict[str, Any]:
         "depth": options.depth,
         "engine": options.engine,
         "web": True if options.web else None,
+        "exclude": options.exclude or None,
         "gates": {name: value for name, value in asked.items() if value is not None} or None,
         "models": None if options.model is None else dict.fromkeys(("simple", "analytical", "complex"), options.model),
     }

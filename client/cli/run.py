@@ -32,7 +32,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from workers.dev_server.server_files import ServerFiles, ServerMovedError
+from workers.dev_server import ServerFiles, ServerMovedError
 from workers.private_files import files_of_person, umask_of_person
 from workers.settings.loading import Flags
 
@@ -241,7 +241,7 @@ class Work:
         from client.cli.local_workers import workers_here  # noqa: PLC0415  loaded while the server comes up
 
         context, options, research_id = self.context, self.options, self.research_id
-        async with workers_here(context, client, self.resuming), first_interrupt() as interrupt:
+        async with workers_here(context, client), first_interrupt() as interrupt:
             # From here on Ctrl-C means this run, also in the moment in which it is just being started.
             beginning = await begin(context, client, self.asked.request, research_id)
             if not options.quiet:

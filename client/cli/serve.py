@@ -9,19 +9,14 @@ from client.cli.command_context import NO_SERVER
 from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import SET_HOME, ensure_folder
 from client.cli.options import command_settings
-from workers.dev_server.attach import describe_server
+from workers.dev_server import describe_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, Ready, WorkerProcess, run
 from workers.settings.loading import Flags
 from workers.telemetry import configure_logging
-from workers.watchdog import SILENCE_SECONDS
 
 DRAIN = timedelta(seconds=10)
 """A person waits at the terminal; what is cut off is done again by the next `research serve`."""
-STARTED_AGAIN = (
-    f"research: this process did nothing for {SILENCE_SECONDS:.0f} s and was ended. Start the same command again: "
-    "runs go on where they were."
-)
 
 
 async def worker(pools: str, options: ProcessOptions, *, model: str | None, model_url: str | None) -> int:
@@ -34,7 +29,7 @@ async def worker(pools: str, options: ProcessOptions, *, model: str | None, mode
     await run(
         settings,
         chosen,
-        replace(options, if_ended=STARTED_AGAIN),
+        options,
         ready=_told(options, _polls),
     )
     return ExitCode.COMPLETED
@@ -47,7 +42,7 @@ async def serve(options: ProcessOptions, *, model: str | None, model_url: str | 
     if options.log_format == "console":
         output.tell(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging(options.log_format, logging.INFO, secrets=settings.secrets())
-    watched = replace(options, if_ended=STARTED_AGAIN, drain=DRAIN)
+    watched = replace(options, drain=DRAIN, ui=True)
     await run(settings, choose_pools(None), watched, ready=_told(options, _serves))
     return ExitCode.COMPLETED
 

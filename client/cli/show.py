@@ -255,7 +255,7 @@ async def _draft(context: CommandContext, draft: ReportDraft, why: str) -> dict[
 
 def _find_source(state: ResearchState, given: str) -> Source:
     number = given.strip("[]")
-    if number.isdigit():
+    if number.isdecimal():
         given = next((each.source_id for each in state.citations if each.number == int(number)), given)
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:
@@ -301,7 +301,7 @@ def _status_table(status: ResearchStatus) -> Text:
         ("used", money(status) if status.engine else ""),
         ("found", ", ".join(found) if status.engine else ""),
         ("decided", printable(_decided(status.last_decision))),
-        *(("guidance", printable(f"{said.origin}: “{said.text}” → {said.answer}")) for said in status.guidance),
+        *(("guidance", printable(f"{said.origin}: “{said.text}”")) for said in status.guidance),
         ("failed", printable(status.last_failure)),
         ("ended", _ended(status)),
     )

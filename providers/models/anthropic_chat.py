@@ -8,33 +8,30 @@ from typing import Any, Final, cast
 
 import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transform_schema
-from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam, ToolChoiceParam, ToolParam
+from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam
 
 from providers.certificates import trusted_certificates
 from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
+from providers.models.answers import read_count, read_reply
 from providers.models.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
-from providers.models.message_envelope import read_count, read_reply
 from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
 from providers.shared.cancellation_grace import begin_request
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-
 CONNECT_SECONDS: Final = 10.0
-MAX_REPLY_BYTES: Final = 8_000_000
-IDLE_SECONDS: Final = 60.0
-"""How long a connection is kept for the next call: between two phases of a run lie some seconds."""
-MAX_CONNECTIONS: Final = 250
-EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
+"""A silent endpoint of several is given up after this long."""
 COUNT_SECONDS: Final = 10.0
 """Counting saves a wrong guess; it is not worth a long wait."""
+MAX_REPLY_BYTES: Final = 8_000_000
+EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 
 
 class ExplicitClient(AsyncAnthropic):
-    """The SDK's client, told everything: credentials, address and headers never come from the environment.
+    """The SDK's client without anything from the environment: no credentials, no address, no headers, no retries.
 
-    Being a subclass keeps the SDK from searching the machine for credentials; the headers of
-    `ANTHROPIC_CUSTOM_HEADERS`, for which no argument exists, are taken out again.
+    Being a subclass prevents the SDK from searching the machine for credentials; the headers of
+    `ANTHROPIC_CUSTOM_HEADERS`, for which no argument exists, are removed again.
     """
 
     def __init__(self, *, api_key: str, base_url: str, http_client: httpx2.AsyncClient) -> None:
@@ -55,10 +52,10 @@ class AnthropicChat:
     def __init__(
         self, *, api_key: str | None, base_url: str = DEFAULT_BASE_URL, places: EndpointPlaces = DEFAULT_PLACES
     ) -> None:
-        """`places` name what an operator sets, for the messages.
+        """Open the pool; `places` name the settings for messages.
 
         Raises `NotConfigured` when the public API is meant and no key is there, key or address cannot be one, or the
-        key would be sent in clear.
+        key would be sent unencrypted.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
@@ -72,7 +69,8 @@ class AnthropicChat:
         connections = httpx2.AsyncClient(
             trust_env=False,
             follow_redirects=False,
-            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
+            # A connection serves the next phase of a run, some seconds later.
+            limits=httpx2.Limits(max_connections=250, keepalive_expiry=60.0),
             verify=trusted_certificates(),
         )
         try:
@@ -83,29 +81,28 @@ class AnthropicChat:
             ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request, once.
-
-        Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`; whatever else came is returned as it is.
-        """
-        async with self._translate_errors(request, request.timeout_seconds):
-            return read_reply(await self._send(request), request.model, offers_tools=bool(request.tools))
+        """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        begin_request()
+        sending = self._client.messages.with_streaming_response.create(
+            max_tokens=request.max_tokens, **_arguments(request, request.timeout_seconds)
+        )
+        async with self._translate_errors(request, request.timeout_seconds), sending as response:
+            return read_reply(await _receive(response.iter_bytes()), request.model)
 
     async def count_tokens(self, request: ChatRequest) -> int:
-        """How many input tokens the request has, by the endpoint's own count. Raises what `complete` raises."""
+        """Count the input tokens of a request by the endpoint's own tokenizer; raises what `complete` raises."""
         seconds = min(COUNT_SECONDS, request.timeout_seconds)
-        counting = self._client.messages.with_streaming_response.count_tokens(
-            model=request.model,
-            system=request.system,
-            messages=_messages(request),
-            timeout=_timeout(seconds),
-            **_tool_arguments(request),
-            **_schema_arguments(request),
-        )
+        counting = self._client.messages.with_streaming_response.count_tokens(**_arguments(request, seconds))
         async with self._translate_errors(request, seconds), counting as response:
             return read_count(await _receive(response.iter_bytes()))
 
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
     @asynccontextmanager
     async def _translate_errors(self, request: ChatRequest, seconds: float) -> AsyncIterator[None]:
+        """Raise every failure of the block as an error of our tree (statuses: `model_errors.error_for_status`)."""
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
             async with asyncio.timeout(seconds):
@@ -124,27 +121,6 @@ class AnthropicChat:
     def _no_address(self) -> NotConfigured:
         return NotConfigured(f"{self._places.address} is no usable address")
 
-    async def _send(self, request: ChatRequest) -> bytes:
-        begin_request()
-        async with self._client.messages.with_streaming_response.create(
-            model=request.model,
-            max_tokens=request.max_tokens,
-            system=_system(request),
-            messages=_messages(request),
-            timeout=_timeout(request.timeout_seconds),
-            **_tool_arguments(request),
-            **_schema_arguments(request),
-        ) as response:
-            return await _receive(response.iter_bytes())
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
-
-
-def _timeout(seconds: float) -> httpx2.Timeout:
-    return httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-
 
 async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
     received = bytearray()
@@ -155,17 +131,23 @@ async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
     return bytes(received)
 
 
-def _system(request: ChatRequest) -> str | list[TextBlockParam]:
-    """As plain text unless it is marked: not every endpoint reads blocks here."""
-    if not request.cache_system:
-        return request.system
-    return [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
+def _arguments(request: ChatRequest, seconds: float) -> dict[str, Any]:
+    """Arguments of the SDK that sending and counting have in common."""
+    # Plain text unless it is marked: not every endpoint reads blocks here.
+    system: str | list[TextBlockParam] = request.system
+    if request.cache:
+        system = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
+    return {
+        "model": request.model,
+        "system": system,
+        "messages": _conversation(request) if request.tools else _prompt(request),
+        "timeout": httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+        **_tool_arguments(request),
+    }
 
 
-def _messages(request: ChatRequest) -> list[MessageParam]:
-    if request.tools:
-        return _conversation(request)
-    if not request.cache_common:
+def _prompt(request: ChatRequest) -> list[MessageParam]:
+    if not request.cache or not request.common_length:
         return [{"role": "user", "content": request.prompt}]
     common, own = request.prompt[: request.common_length], request.prompt[request.common_length :]
     blocks: list[TextBlockParam] = [
@@ -176,14 +158,14 @@ def _messages(request: ChatRequest) -> list[MessageParam]:
 
 
 def _conversation(request: ChatRequest) -> list[MessageParam]:
-    """All that was said, with marks at the ends of the last two messages of the user.
+    """The whole conversation, with cache marks at the ends of the last two messages of the user.
 
-    The newer mark has everything kept for the next turn; the older one is where the turn before was kept, which an
+    The newer mark caches everything for the next turn; the older one is where the turn before was cached, which an
     endpoint finds by itself only behind few blocks.
     """
     opening = {"role": "user", "content": [{"type": "text", "text": request.prompt}]}
     messages = [opening, *({"role": one["role"], "content": list(one["content"])} for one in request.messages)]
-    if request.cache_messages:
+    if request.cache:
         for message in [one for one in messages if one["role"] == "user"][-2:]:
             *before, last = message["content"]
             message["content"] = [*before, {**last, "cache_control": EPHEMERAL}]
@@ -191,25 +173,18 @@ def _conversation(request: ChatRequest) -> list[MessageParam]:
 
 
 def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
-    """The tools of a role that has some, and whether one must be called."""
-    if not request.tools:
-        return {}
-    choice: ToolChoiceParam = {"type": "any"} if request.must_call else {"type": "auto"}
-    return {"tools": [dict(tool) for tool in request.tools], "tool_choice": choice}
-
-
-def _schema_arguments(request: ChatRequest) -> dict[str, Any]:
-    """How the schema is asked for: as the output's format, as the input of the one tool, or not at all."""
+    """The role's tools, or the schema as output format or as input of the one answer tool."""
+    if request.tools:
+        choice = {"type": "any"} if request.must_call else {"type": "auto"}
+        return {"tools": [dict(tool) for tool in request.tools], "tool_choice": choice}
     if request.json_schema is None or request.mode is ChatMode.TEXT:
         return {}
     schema = dict(request.json_schema)
     if request.mode is ChatMode.NATIVE:
         return {"output_config": {"format": {"type": "json_schema", "schema": transform_schema(schema)}}}
-    tool: ToolParam = {
-        "name": ANSWER_TOOL,
-        "description": "Hands over the whole answer. Call it exactly once.",
-        "input_schema": schema,
-    }
+    description = "Hands over the whole answer. Call it exactly once."
     forced = request.mode is ChatMode.TOOL
-    choice: ToolChoiceParam = {"type": "tool", "name": ANSWER_TOOL} if forced else {"type": "auto"}
-    return {"tools": [tool], "tool_choice": choice}
+    return {
+        "tools": [{"name": ANSWER_TOOL, "description": description, "input_schema": schema}],
+        "tool_choice": {"type": "tool", "name": ANSWER_TOOL} if forced else {"type": "auto"},
+    }

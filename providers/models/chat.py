@@ -6,33 +6,35 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 ANSWER_TOOL = "give_answer"
-"""Name of the tool that takes the answer of a role without tools: its input is the answer."""
+"""Name of the tool whose input is the answer of a role without tools of its own."""
 
 
 class ChatMode(StrEnum):
-    """How an answer of a schema is asked for, from the strongest guarantee to the weakest."""
+    """Ways to request an answer of a JSON schema, from the strongest guarantee to the weakest."""
 
     NATIVE = "native"
+    """The schema is the output format of the request."""
     TOOL = "tool"
-    """One tool, which the model must call."""
+    """The schema is the input of one tool, which the model must call."""
     TOOL_OFFERED = "tool_offered"
-    """The same tool, which it may call: some endpoints take tools but force none."""
+    """The same tool, which the model may call: some endpoints accept tools but cannot force one."""
     TEXT = "text"
+    """The schema is a part of the prompt."""
 
 
 class ToolUse(StrEnum):
-    """What an endpoint makes of tools, from the strongest to none."""
+    """Tool support of an endpoint, from the strongest to none."""
 
     FORCED = "forced"
-    """It can be told that one must be called."""
+    """A request can demand that a tool is called."""
     OFFERED = "offered"
-    """A model may call them."""
+    """The model may call tools."""
     NONE = "none"
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """What is asked. `max_tokens` counts everything that the model generates, `timeout_seconds` the whole exchange."""
+    """One request. `max_tokens` counts everything that the model generates, `timeout_seconds` the whole exchange."""
 
     model: str
     system: str
@@ -42,24 +44,20 @@ class ChatRequest:
     json_schema: Mapping[str, Any] | None = None
     mode: ChatMode = ChatMode.TEXT
     common_length: int = 0
-    """How many leading characters of the prompt other requests share."""
-    cache_system: bool = False
-    """Whether the endpoint is to keep what comes before the messages."""
-    cache_common: bool = False
-    """Whether it is to keep the common part of the prompt too."""
+    """Number of leading characters of the prompt that other requests of the run share."""
+    cache: bool = False
+    """Mark the stable beginnings (system, common part, conversation so far) for the endpoint's cache."""
     messages: Sequence[Mapping[str, Any]] = ()
-    """What was said since the prompt, `role` and `content` of each; the last one is the user's."""
+    """`role` and `content` of each message after the prompt; the last one is the user's."""
     tools: Sequence[Mapping[str, Any]] = ()
-    """Tools that may be called, as the Messages API has them; they and a schema exclude each other."""
+    """Tools of the role, as the Messages API has them; excludes `json_schema`."""
     must_call: bool = False
-    """Whether one of them must be called."""
-    cache_messages: bool = False
-    """Whether the endpoint is to keep all that was said so far, for the next turn."""
+    """Demand a call of one of `tools`."""
 
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Tokens as they are billed; the four kinds do not overlap. `known` is false for absent or absurd figures."""
+    """Billed tokens; the four kinds do not overlap. `known` is false for absent or absurd figures."""
 
     input: int = 0
     output: int = 0
@@ -75,34 +73,30 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """What came back, whatever it is worth.
-
-    `tool_input` is set when the model called `ANSWER_TOOL`; `flaws` name what strict JSON forbids and the reply's
-    own envelope contained.
-    """
+    """The reply to a request, usable or not."""
 
     text: str
     tool_input: object | None
+    """Input of `ANSWER_TOOL`; None if the model did not call it."""
     stop_reason: str | None
     tokens: TokenCounts
     model: str
-    flaws: frozenset[str] = frozenset()
     warnings: list[str] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)
-    """The content as it came."""
+    """The content blocks, unchanged."""
 
 
 class Chat(Protocol):
-    """Makes one exchange."""
+    """A connection to one endpoint. Its methods raise `Retryable` or `Rejected`."""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request, once. Raises `Retryable` or `Rejected`; any reply that came is returned."""
+        """Send one request, once; every reply that arrives is returned."""
         ...
 
     async def count_tokens(self, request: ChatRequest) -> int:
-        """How many input tokens the request has, by the endpoint's own count. Raises `Retryable` or `Rejected`."""
+        """Count the input tokens of a request by the endpoint's own tokenizer."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

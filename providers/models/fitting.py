@@ -1,28 +1,22 @@
-"""Fits a task to a model: to its context window, and to the time that its pace allows. Pure."""
+"""Fitting a task to a model's context window, and estimates of tokens that err high. Pure."""
 
+import json
+import string
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from contracts.tool_turns import THOUGHTS
 from providers.errors import InvalidCall
-from providers.interfaces import EngineTask, ShortPrompt
-from providers.models.capabilities import EndpointCapabilities
-from providers.models.model_speed import Pace
-from providers.models.tokens import estimated_tokens, text_of
-from providers.models.tool_calls import messages_for
+from providers.interfaces import EngineTask, Message, ShortPrompt
+from providers.models.endpoints import EndpointCapabilities, ModelCandidate
 
 RUNTIME_OVERHEAD: Final = 10_000
-"""Tokens kept free of every window, never more than a quarter of it."""
-NEAR_LIMIT: Final = 0.7
-"""From this share of the room on a count is worth a request."""
-SHARE_OF_TIME: Final = 0.9
-SHORTEST_SECONDS: Final = 1.0
-FEWEST_VISIBLE: Final = 300
-WORDS_PER_TOKEN: Final = 0.5
-SHORT_ANSWER: Final = 0.5
-"""A cap below this share of the role's own is worth a word to the model and a line in the account."""
-STEPS: Final = 4
-CLOSE_ENOUGH: Final = 0.92
-
+"""Tokens left free in every window, never more than a quarter of it."""
+STEPS: Final = 6
+"""Halvings of the share of the content in search of the largest that fits: to 1/64."""
+LETTERS: Final = f"{string.ascii_letters} \n".encode()
+BEYOND_ASCII: Final = bytes(range(128, 256))
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
 
 
@@ -37,143 +31,118 @@ class Room:
 
 @dataclass(frozen=True)
 class FittedPrompt:
-    """What is sent of a task."""
+    """The part of a task that is sent."""
 
     prompt: str
     common_length: int
     messages: list[dict[str, Any]]
-    """What was said since, of a role with tools."""
+    """The conversation after the prompt, of a role with tools."""
     end: str
-    """What is said to the model last: that it should be brief, or nothing."""
+    """A request for brevity to put at the very end, or nothing."""
     max_tokens: int
     estimate: int
     """Input tokens, rather too many than too few."""
-    raw_estimate: float
-    """The same by the estimate that all ratios refer to."""
     share: float = 1.0
+    """Share of the task's content that is shown."""
     warnings: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class PromptFitter:
-    """Fits one task to one model. `extra` is what is sent besides the task's own texts: schema, instructions."""
+def fit(task: EngineTask, candidate: ModelCandidate, extra: str, tokens_per_estimate: float) -> FittedPrompt:
+    """Fit one task to one model: the whole content if there is room, else the largest share that fits.
 
-    task: EngineTask
-    model: str
-    """Its name, fit for a message."""
-    author: str
-    """What its own earlier turns are known by."""
-    capabilities: EndpointCapabilities
-    extra: str
-    pace: Pace | None
-    seconds: float
+    `extra` is text that is sent besides the task's own: schema, tools, instructions. Raises `InvalidCall` of kind
+    context_too_long, with need, room and remedy, when the window is too small even for the least content.
+    """
 
-    def estimate(self) -> float:
-        """The whole request by the estimate that all ratios refer to."""
-        return self._overhead() + self._said(self._whole())
+    def tokens_of(content: ShortPrompt) -> float:
+        return tokens_per_estimate * estimated_request(task, content, candidate.key, extra)
 
-    def is_near_limit(self, ratio: float) -> bool:
-        """Whether knowing the number of tokens better could change anything."""
-        tokens = self.estimate() * ratio
-        return tokens >= NEAR_LIMIT * self._room(tokens).prompt
-
-    def fit(self, ratio: float) -> FittedPrompt:
-        """The prompt and the cap, with `ratio` counted tokens per estimated token.
-
-        Raises `InvalidCall` of kind context_too_long when the window does not hold what a sensible answer needs.
-        """
-        tokens = self.estimate() * ratio
-        by_window = self._room(tokens)
-        room = self._limit_to_pace(by_window, tokens)
-        warnings = self._explain_short_answer(room, by_window)
-        short, share = self._whole(), 1.0
+    shown, share = task.whole(), 1.0
+    tokens = tokens_of(shown)
+    room = room_for(candidate.capabilities, task.role.output_tokens, tokens)
+    warnings = []
+    if tokens > room.prompt:
+        shorten = task.shortened or (lambda _: task.whole())
+        shown, share = shorten(0.0), 0.0
+        tokens, most = tokens_of(shown), 1.0
         if tokens > room.prompt:
-            short, share, tokens = self._shorten(room.prompt, by_window.prompt, ratio)
-            warnings.append(f"shown {share:.0%} of the content: {self.model} has room for {room.prompt} tokens")
-        words = int(room.visible * WORDS_PER_TOKEN)
-        brevity = BREVITY.format(words=words) if self._is_short(room.visible) else ""
-        return FittedPrompt(
-            short.prompt,
-            short.common_length,
-            messages_for(self.author, short.messages),
-            brevity,
-            room.output,
-            int(tokens),
-            tokens / ratio,
-            share,
-            [*warnings, *short.left_out],
-        )
-
-    def _overhead(self) -> float:
-        return estimated_tokens(self.task.system) + estimated_tokens(self.extra) + estimated_tokens(BREVITY)
-
-    def _is_short(self, visible: int) -> bool:
-        return visible < SHORT_ANSWER * self.task.role.output_tokens
-
-    def _room(self, prompt_tokens: float) -> Room:
-        """The answer has all that the prompt leaves, or half of what there is."""
-        window, visible = self.capabilities.window, self.task.role.output_tokens
-        available = window - min(RUNTIME_OVERHEAD, window // 4)
-        wanted = visible + self.capabilities.reasoning_tokens
-        limit = min(wanted, self.capabilities.output_limit or wanted)
-        output = int(min(limit, max(available // 2, available - prompt_tokens)))
-        return Room(available - output, visible * output // wanted, output)
-
-    def _limit_to_pace(self, room: Room, prompt_tokens: float) -> Room:
-        """A model too slow for the whole answer writes less; if reading alone takes too long, it also reads less."""
-        time = max(SHORTEST_SECONDS, self.seconds * SHARE_OF_TIME)
-        reads = min(prompt_tokens, room.prompt)
-        if self.pace is None or self.pace.seconds(reads, room.visible) <= time:
-            return room
-        reading, prompt = self.pace.seconds(reads, 0), room.prompt
-        if reading > time / 2:
-            reading, prompt = time / 2, min(room.prompt, int(time / 2 / self.pace.reading))
-        visible = min(room.visible, max(FEWEST_VISIBLE, int((time - reading) / self.pace.writing)))
-        return Room(prompt, visible, max(visible, room.output * visible // room.visible))
-
-    def _explain_short_answer(self, room: Room, by_window: Room) -> list[str]:
-        if self.pace is not None and room.visible < by_window.visible:
-            pace = self.pace.tokens_per_second
-            figure = f"{pace:.0f}" if pace >= 1 else f"{pace:.1g}"
-            return [f"the model gives about {figure} tokens a second: shorter answers are asked for"]
-        if self._is_short(room.visible):
-            return [f"the model's window has {self.capabilities.window} tokens: shorter answers are asked for"]
-        return []
-
-    def _shorten(self, room: int, window_room: int, ratio: float) -> tuple[ShortPrompt, float, float]:
-        """The most content that fits; where time is short, at least the least that makes sense."""
-        shorten = self.task.shortened or (lambda _: self._whole())
-        least = shorten(0.0)
-        least_tokens = self._tokens_of(least, ratio)
-        if least_tokens > window_room:
-            raise InvalidCall(
-                f"the prompt needs about {least_tokens:.0f} tokens and {self.model} has room for {window_room} "
-                f"(window {self.capabilities.window}): use a model with a larger window{self._other_remedy()}",
-                kind="context_too_long",
-            )
-        best, share, tokens = least, 0.0, least_tokens
-        above, above_tokens = 1.0, self.estimate() * ratio
+            raise too_long(task, candidate, int(tokens))
         for _ in range(STEPS):
-            if tokens >= CLOSE_ENOUGH * room or above_tokens <= tokens:
-                break
-            tried = share + (above - share) * (CLOSE_ENOUGH + 1) / 2 * (room - tokens) / (above_tokens - tokens)
-            candidate = shorten(tried)
-            needed = self._tokens_of(candidate, ratio)
-            if needed <= room:
-                best, share, tokens = candidate, tried, needed
+            middle = (share + most) / 2
+            longer = shorten(middle)
+            needed = tokens_of(longer)
+            if needed <= room.prompt:
+                shown, share, tokens = longer, middle, needed
             else:
-                above, above_tokens = tried, needed
-        return best, share, tokens
+                most = middle
+        warnings.append(f"shown {share:.0%} of the content: {candidate.shown} has room for {room.prompt} tokens")
+    brief = room.visible < task.role.output_tokens // 2
+    if brief:
+        window = candidate.capabilities.window
+        warnings.append(f"the model's window has {window} tokens: a shorter answer is requested")
+    return FittedPrompt(
+        shown.prompt,
+        shown.common_length,
+        messages_for(candidate.key, shown.messages),
+        BREVITY.format(words=room.visible // 2) if brief else "",
+        room.output,
+        int(tokens),
+        share,
+        [*warnings, *shown.left_out],
+    )
 
-    def _other_remedy(self) -> str:
-        return "" if self.task.role.tools else ", or lower limits.max_sources_per_query"
 
-    def _tokens_of(self, short: ShortPrompt, ratio: float) -> float:
-        return (self._overhead() + self._said(short)) * ratio
+def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:
+    """Error for a prompt that does not fit: need, room and remedy."""
+    room, window = room_for(candidate.capabilities, task.role.output_tokens, needed), candidate.capabilities.window
+    lower = "" if task.role.tools else ", or lower limits.max_sources_per_query"
+    return InvalidCall(
+        f"the prompt needs about {needed} tokens and {candidate.shown} has room for {room.prompt} (window {window}): "
+        f"use a model with a larger window{lower}",
+        kind="context_too_long",
+    )
 
-    def _whole(self) -> ShortPrompt:
-        return ShortPrompt(self.task.prompt, self.task.common_length, messages=self.task.messages)
 
-    def _said(self, short: ShortPrompt) -> float:
-        said = text_of(messages_for(self.author, short.messages))
-        return estimated_tokens(short.prompt) + estimated_tokens(said)
+def room_for(capabilities: EndpointCapabilities, visible: int, prompt_tokens: float) -> Room:
+    """Divide a window: the answer gets what the prompt leaves free, or half of the window."""
+    available = capabilities.window - min(RUNTIME_OVERHEAD, capabilities.window // 4)
+    needed = visible + capabilities.reasoning_tokens
+    limit = min(needed, capabilities.output_limit or needed)
+    output = int(min(limit, max(available // 2, available - prompt_tokens)))
+    return Room(available - output, visible * output // needed, output)
+
+
+def estimated_request(task: EngineTask, content: ShortPrompt, author: str, extra: str) -> float:
+    """Estimated input tokens of a whole request."""
+    conversation = text_of(messages_for(author, content.messages))
+    return sum(estimated_tokens(part) for part in (task.system, extra, BREVITY, content.prompt, conversation))
+
+
+def estimated_tokens(text: str) -> float:
+    """Tokens of a text for one of the older tokenizers, rather too many than too few.
+
+    Letters and spaces count 0.27, digits, punctuation and markup 0.7; beyond ASCII each byte counts 0.5 (two or three
+    bytes make a letter of another alphabet). Measured on prose, settings, hashes, addresses and JSON.
+    """
+    data = text.encode("utf-8", "replace")
+    letters = len(data) - len(data.translate(None, LETTERS))
+    beyond = len(data) - len(data.translate(None, BEYOND_ASCII))
+    return letters * 0.27 + (len(data) - letters - beyond) * 0.7 + beyond * 0.5
+
+
+def text_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All blocks of messages as JSON; empty where there are none."""
+    return "".join(json.dumps(block, ensure_ascii=False) for message in messages for block in message["content"])
+
+
+def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation for one model: thoughts go back unchanged to the model that wrote them, and to no other."""
+    return [
+        {
+            "role": message.role,
+            "content": [
+                block for block in message.content if message.author == author or block.get("type") not in THOUGHTS
+            ],
+        }
+        for message in messages
+    ]

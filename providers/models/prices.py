@@ -1,9 +1,12 @@
-"""What a call costs, by a dated table. A model without an entry has no known price."""
+"""Cost of a call: prices of the configuration first, then those that come with `genai-prices`.
+
+The library reads the data inside its wheel; its updater, which downloads newer data, is never started. A model
+without a price costs None, never 0.
+"""
 
 import re
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
+from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -12,68 +15,74 @@ from contracts.base import StrictContract
 from providers.models.chat import TokenCounts
 
 MILLION: Final = 1_000_000
-Dollars = Annotated[float, Field(ge=0, le=MILLION)]
-"""Per million tokens: no token costs more than a dollar, or less than nothing."""
-DATED_NAME: Final = re.compile(r"(?:[-@]\d{8}|-latest)?")
+PROVIDER: Final = "anthropic"
+"""Other makers' names are not looked up: a server of one's own may call anything `qwen3`."""
+CACHE_READ_FACTOR, CACHE_WRITE_FACTOR = 0.1, 1.25
+"""Of the input price, for configured prices (five-minute cache; the provider's page on prompt caching)."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
+Dollars = Annotated[float, Field(ge=0, le=MILLION)]
 
 
 def without_date(model: str) -> str:
-    """A model's name without the date, or `latest`, at its end."""
+    """Remove the date, or `latest`, from the end of a model's name."""
     return DATE.sub("", model)
 
 
 class PriceEntry(StrictContract):
-    """US dollars per million tokens; the `long_prompt_…` fields apply to a whole call above that many input tokens."""
+    """US dollars per million tokens."""
 
     input: Dollars
     output: Dollars
-    long_prompt_tokens: int | None = Field(default=None, ge=0)
-    long_prompt_input: Dollars | None = None
-    long_prompt_output: Dollars | None = None
 
 
-class PriceTable(StrictContract):
-    """Prices by model name, without a trailing date."""
+class PriceTable:
+    """Prices by model name; those of the configuration come first."""
 
-    as_of: str
-    source: str
-    cache_read_factor: float = 1.0
-    cache_write_factor: float = 1.0
-    models: Mapping[str, PriceEntry] = {}
-
-    def price_of(self, model: str) -> PriceEntry | None:
-        """The entry whose name the model's is, apart from a date; another variant of a name may cost anything."""
-        for name, price in self.models.items():
-            if model.startswith(name) and DATED_NAME.fullmatch(model, len(name)):
-                return price
-        return None
+    def __init__(self, configured: Mapping[str, PriceEntry] = MappingProxyType({})) -> None:
+        self._configured = configured
 
     def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
-        """US dollars for one call; None for a model without an entry, and for counts that are not known.
+        """US dollars for one call; None for an unknown price or unknown counts.
 
-        An entry for the name as it is `written` in a configuration, `endpoint:NAME`, goes before the model's own.
+        `written` is the name as in a configuration, `endpoint:NAME`; an entry for it comes before the model's own.
         """
-        price = (self.price_of(written) if written else None) or self.price_of(model)
-        if price is None or not tokens.known:
+        if not tokens.known:
             return None
-        per_input, per_output = price.input, price.output
-        if price.long_prompt_tokens is not None and tokens.prompt > price.long_prompt_tokens:
-            per_input = price.long_prompt_input or per_input
-            per_output = price.long_prompt_output or per_output
-        weighted = (
-            tokens.input + tokens.cache_read * self.cache_read_factor + tokens.cache_write * self.cache_write_factor
-        )
-        return (weighted * per_input + tokens.output * per_output) / MILLION
+        own = self._own(model, written)
+        if own is None:
+            prices = _library_prices(model, tokens)
+            return None if prices is None else sum(prices)
+        read, write = tokens.cache_read * CACHE_READ_FACTOR, tokens.cache_write * CACHE_WRITE_FACTOR
+        return ((tokens.input + read + write) * own.input + tokens.output * own.output) / MILLION
 
-    def with_models(self, models: Mapping[str, PriceEntry]) -> "PriceTable":
-        """The table with an operator's own entries in front of it."""
-        return self.model_copy(
-            update={"models": {**models, **{k: v for k, v in self.models.items() if k not in models}}}
-        )
+    def highest(self, model: str, *, written: str | None = None) -> PriceEntry | None:
+        """The highest prices that a call can have, long prompts and cache writes included; None if unknown."""
+        own = self._own(model, written)
+        if own is not None:
+            return PriceEntry(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
+        millions = 10  # beyond the threshold of every price list
+        tokens = TokenCounts(cache_write=millions * MILLION, output=millions * MILLION)
+        prices = _library_prices(model, tokens)
+        return None if prices is None else PriceEntry(input=prices[0] / millions, output=prices[1] / millions)
+
+    def _own(self, model: str, written: str | None) -> PriceEntry | None:
+        names = (written or model, model, without_date(model))
+        return next((self._configured[name] for name in names if name in self._configured), None)
 
 
-def load_prices() -> PriceTable:
-    """The table that comes with the product."""
-    text = files("providers.models").joinpath("prices.toml").read_text(encoding="utf-8")
-    return PriceTable.model_validate(tomllib.loads(text))
+def _library_prices(model: str, tokens: TokenCounts) -> tuple[float, float] | None:
+    """US dollars for input and output of one call; None for a model that the library does not know."""
+    # Half a second of processor time, which a process without a model does not need to spend.
+    from genai_prices import Usage, calc_price  # noqa: PLC0415
+
+    usage = Usage(
+        input_tokens=tokens.prompt,
+        cache_read_tokens=tokens.cache_read,
+        cache_write_tokens=tokens.cache_write,
+        output_tokens=tokens.output,
+    )
+    try:
+        found = calc_price(usage, model, provider_id=PROVIDER)
+    except LookupError:
+        return None
+    return float(found.input_price), float(found.output_price)

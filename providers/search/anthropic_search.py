@@ -11,7 +11,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from providers.domains import Domains
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
-from providers.models.message_envelope import is_count, read_tokens
+from providers.models.answers import is_count, read_tokens
 from providers.models.prices import PriceTable
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import filters_of

@@ -104,6 +104,7 @@ class StoredNotebooks:
                 "query": resolved.query,
                 "language": language_of_call(role, resolved, request.engine),
                 "wishes": wishes_of_call(role, resolved),
+                "exclude": resolved.exclude,
                 "max_iterations": resolved.limits.max_iterations,
                 "canary": resolved.canary if role.sees_outside_text else "",
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,

@@ -1,64 +1,41 @@
-"""Statements of different sources that cannot both be true, found by rules.
-
-Two statements contradict each other if they say the same of the same, but for one thing: one number, or a denial or an
-opposite. Other names, or several other numbers, mean that they speak of other things.
-"""
+"""Statements of different sources that cannot both be true: the same words with another quantity."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare
-from providers.verification.rules_checker import check
-from providers.verification.statement import Statement
+from providers.verification.rules import Statement
 
-SAME_WORDS: Final = 0.6
-"""Share of common words from which on two statements are taken to be about the same."""
 MOST_STATEMENTS: Final = 200
+"""Statements that are compared with each other: the time grows with their square."""
 LONGEST: Final = 400
-"""Characters: a longer statement says too much to be laid beside another one."""
+"""Characters from which on a statement asserts too much to be compared as one."""
 
 
 def find_contradictions(
     statements: Sequence[str], sources: Sequence[Collection[str]], language: str = "en"
 ) -> list[tuple[int, int]]:
-    """The pairs of statements that contradict each other, by their numbers; `sources` are those of each statement.
+    """Return the pairs of statements, by their places, that contradict each other.
 
-    What one source says twice is no contradiction between sources.
+    `sources` are the ids of the sources of each statement: two statements of one source do not contradict each other.
     """
     read = [Statement(text, language) for text in statements[:MOST_STATEMENTS]]
-    return list(_pairs(read, sources, language))
+    return list(_pairs(read, sources))
 
 
-def _pairs(read: Sequence[Statement], sources: Sequence[Collection[str]], language: str) -> Iterator[tuple[int, int]]:
+def _pairs(read: Sequence[Statement], sources: Sequence[Collection[str]]) -> Iterator[tuple[int, int]]:
     for first, second in combinations(range(len(read)), 2):
         one, other = read[first], read[second]
-        if set(sources[first]) & set(sources[second]) or max(len(one.text), len(other.text)) > LONGEST:
-            continue
-        if _about_the_same(one, other) and _denied(one, other, language) and _denied(other, one, language):
+        short = max(len(one.text), len(other.text)) <= LONGEST
+        if short and not set(sources[first]) & set(sources[second]) and _differ_in_one_quantity(one, other):
             yield first, second
 
 
-def _about_the_same(one: Statement, other: Statement) -> bool:
-    if _names(one) != _names(other) or len(one.quantities) != len(other.quantities):
+def _differ_in_one_quantity(one: Statement, other: Statement) -> bool:
+    """All other words must be the same: "opens at 9" and "closes at 17" are both true."""
+    if len(one.quantities) != len(other.quantities) or len(one.stems) < 2 or len(one.stems ^ other.stems) > 1:
         return False
-    same = sum(
-        any(compare(mine, theirs) in (Comparison.EXACT, Comparison.APPROXIMATE) for theirs in other.quantities)
-        for mine in one.quantities
-    )
-    differing = len(one.quantities) - same
-    shared = len(one.stems & other.stems) + same
-    fewest = min(len(one.stems), len(other.stems)) + same
-    if shared < max(2, SAME_WORDS * fewest) or shared * 2 < len(one.stems | other.stems) + same:
-        return False
-    # With another number, all other words must be the same: `opens at 9` and `closes at 17` are both true.
-    return differing == 0 or (differing == 1 and len(one.stems ^ other.stems) <= 1)
-
-
-def _names(statement: Statement) -> set[str]:
-    return {word.low for word in statement.words if word.name or word.may_be_name}
-
-
-def _denied(claim: Statement, passage: Statement, language: str) -> bool:
-    return check(claim.text, [passage.text], (), language).verdict is Verdict.CONTRADICTED
+    same = (Comparison.EXACT, Comparison.APPROXIMATE)
+    differing = [mine for mine in one.quantities if not any(compare(mine, each) in same for each in other.quantities)]
+    return len(differing) == 1 and any(each.unit == differing[0].unit for each in other.quantities)

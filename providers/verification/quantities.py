@@ -186,7 +186,7 @@ class _Token:
 
     @property
     def numeric(self) -> bool:
-        return self.text[0].isdigit()
+        return self.text[0].isdecimal()
 
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:

@@ -26,7 +26,7 @@ from tests.fakes.search_answers import Item
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import free_port
 from tests.fakes.web import Reply, WebServer, page
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 from workers.shared_state import SHARED_FILE
 
 RESEARCH = str(Path(PYTHON).with_name("research"))

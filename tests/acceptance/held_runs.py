@@ -11,7 +11,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
 from contracts.vocabulary import Phase
-from workers.dev_server.server_files import ServerFiles
+from workers.dev_server import ServerFiles
 
 CONFIGURATION = '[hooks.hold]\nactivity = "hold"\ntask_queue = "held-runs"\n'
 """For `research.toml`."""

@@ -27,7 +27,7 @@ from contracts import failures, names
 from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from workers.dev_server.attach import ensure_server, stop_server
+from workers.dev_server import ensure_server, stop_server
 from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 

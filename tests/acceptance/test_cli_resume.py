@@ -13,7 +13,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.dev_server.attach import ensure_server
+from workers.dev_server import ensure_server
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 

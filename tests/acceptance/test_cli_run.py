@@ -17,7 +17,7 @@ import pytest
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
-from workers.dev_server.server_files import ServerFiles
+from workers.dev_server import ServerFiles, describe_server
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -132,8 +132,7 @@ def test_an_engine_that_dies_is_started_again(bench: Bench, first_run: subproces
     started = bench.start("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "engine-died")
     started.wait_for("engine-died started")
     description = ServerFiles(bench.home).read()
-    for pid in (description.keeper_pid, description.server_pid):
-        os.kill(pid, signal.SIGKILL)
+    os.kill(description.pid, signal.SIGKILL)
     assert started.end() == 0, started.errors
 
 
@@ -145,8 +144,7 @@ def test_an_engine_whose_port_was_taken_is_found_elsewhere(
     started = bench.start("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "engine-moved")
     started.wait_for("engine-moved started")
     before = ServerFiles(bench.home).read()
-    for pid in (before.keeper_pid, before.server_pid):
-        os.kill(pid, signal.SIGKILL)
+    os.kill(before.pid, signal.SIGKILL)
     with listening(before.port):
         assert started.end() == 0, started.errors
     assert "moved to another port" in started.errors
@@ -194,7 +192,7 @@ def test_the_record_is_readable_without_an_engine(bench: Bench, first_run: subpr
     assert bench.run("source", "first", cited["id"], "--raw").stdout.startswith("# ")
     assert only_document(bench.run("decisions", "first", "--json").stdout)
     assert bench.run("audit", "first").returncode == 0
-    assert ServerFiles(bench.home).keeper_lock().is_free()
+    assert describe_server(bench.home) is None
 
 
 def test_a_deleted_run_is_gone(bench: Bench, first_run: subprocess.CompletedProcess[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.corpus import MANUAL
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 from workers.settings.loading import child_environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
@@ -61,7 +61,7 @@ def serving(place: Path, environment: dict[str, str]) -> Iterator["subprocess.Po
     subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
 
 
-STOP = "import asyncio, sys, pathlib; from workers.dev_server.attach import stop_server; asyncio.run(stop_server(pathlib.Path(sys.argv[1])))"
+STOP = "import asyncio, sys, pathlib; from workers.dev_server import stop_server; asyncio.run(stop_server(pathlib.Path(sys.argv[1])))"
 
 
 def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:

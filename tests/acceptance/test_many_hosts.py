@@ -22,7 +22,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.object_store import ObjectStoreServer
 from tests.fakes.valkey import running_valkey
 from tests.integration.runs import QUESTION
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 from contracts.names import DEEP_RESEARCH
 from tests.acceptance.bench import Bench, benched
 from tests.acceptance.strange import Strange
-from workers.dev_server.attach import detach_server, ensure_server
+from workers.dev_server import detach_server, ensure_server
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 

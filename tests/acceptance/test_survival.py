@@ -68,7 +68,7 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
 
 
 async def test_a_killed_engine_comes_back_and_the_run_goes_on(tmp_path: Path) -> None:
-    """SIGKILL for the engine's server during the analysis: the keeper restarts it, the run completes."""
+    """SIGKILL for the engine's server during the analysis: a worker starts it again, the run completes."""
     async with topology(tmp_path, LATENCY) as made:
         await prepared(made)
         await made.start_workers()

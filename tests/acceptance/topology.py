@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from tests.fakes.corpus import MANUAL
-from workers.dev_server.attach import ServerAddress, describe_server, detach_server, ensure_server, stop_server
+from workers.dev_server import ServerDescription, describe_server, detach_server, ensure_server, stop_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
@@ -28,7 +28,7 @@ class Topology:
         self.home = home
         self.journal = home / "model-calls.jsonl"
         self.documents = home / "documents"
-        self.engine: ServerAddress | None = None
+        self.engine: ServerDescription | None = None
         self._packages = ""
         self._latency, self._scenario = latency, scenario
         self._workers: list[asyncio.subprocess.Process] = []
@@ -110,10 +110,10 @@ class Topology:
         return [worker.pid for worker in self._workers]
 
     def kill_server(self) -> None:
-        """SIGKILL for the engine's server; its keeper brings it back."""
+        """SIGKILL for the engine's server; a worker that watches it starts it again."""
         description = describe_server(self.home)
         assert description is not None
-        os.kill(description.server_pid, signal.SIGKILL)
+        os.kill(description.pid, signal.SIGKILL)
 
     # --- talking ---------------------------------------------------------------------------------------------------
     async def command(self, *words: str) -> tuple[int, str, str]:

@@ -18,8 +18,7 @@ from tests.acceptance.topology import PYTHON, RESEARCH, ROOT
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import WebWorld
-from workers.dev_server.attach import detach_server, ensure_server, stop_server
-from workers.dev_server.server import find_binary
+from workers.dev_server import detach_server, ensure_server, find_binary, stop_server
 from workers.settings.loading import APPLICATION
 
 MODEL: Final = "test-model"

@@ -18,7 +18,7 @@ from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
 from contracts.strategies import ENTRY_POINTS
-from providers.models.prices import load_prices
+from providers.models.prices import PriceTable
 from tests.architecture import readme_sample
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
 from tests.toy.roles import TOY
@@ -70,7 +70,7 @@ def test_documented_commands_exist() -> None:
 def test_every_model_that_is_shown_has_a_price() -> None:
     """Who copies an example gets a cap on cost that holds: examples and pages name models of the price table."""
     places = {"docs", "examples", "deploy", "README.md", ".env.example", "research.example.toml", "docker-compose.yml"}
-    prices = load_prices()
+    prices = PriceTable()
     shown = {
         (relative(path), name)
         for path in tracked_files()
@@ -78,7 +78,7 @@ def test_every_model_that_is_shown_has_a_price() -> None:
         for name in re.findall(r"\bclaude-[a-z]+-\d[\w.-]*|\bclaude-\d[\w.-]*", path.read_text("utf-8", "ignore"))
     }
     assert "docs/models.md" in {page for page, _ in shown}
-    assert not {(page, name) for page, name in shown if prices.price_of(name) is None}
+    assert not {(page, name) for page, name in shown if prices.highest(name) is None}
 
 
 def test_the_readme_names_commands() -> None:

@@ -26,8 +26,6 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
-from workflows.rules.guidance_reading import read_guidance
-from workflows.run.guidance import PERSON
 from workflows.run.inbox import Inbox, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
@@ -161,7 +159,7 @@ class Trial:
 
     async def steer(self, words: str) -> None:
         """A person says something."""
-        self.inbox.steering.append(read_guidance(PERSON, words, self.state))
+        self.inbox.steering.append(words)
 
     async def cancel(self) -> None:
         """The workflow is cancelled."""

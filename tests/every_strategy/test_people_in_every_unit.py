@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.outcome import PERSON
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.comparable import comparable
@@ -19,7 +20,6 @@ from tests.every_strategy.joined import (
     units_of,
     world_of,
 )
-from workflows.run.guidance import PERSON
 
 WISH = "What is the default of freeze_max_age?"
 

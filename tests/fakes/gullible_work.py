@@ -1,6 +1,5 @@
 """What a model answers that takes the words of pages for orders, as far as the form of its answers lets it."""
 
-import base64
 import json
 import re
 from typing import Any
@@ -25,20 +24,6 @@ def answer(role: str, prompt: str, told: str = "") -> str:
         return _report(prompt, told)
     work = {"analyzer": _analysis, "refiner": _refinement, "supervisor": _reflection}.get(role)
     return json.dumps(work(prompt, told) if work else model_work.plan(prompt))
-
-
-def disguised(mark: str) -> list[str]:
-    """The mark in forms that a page could ask for."""
-    return [
-        mark,
-        mark.upper(),
-        " ".join(mark),
-        "\u200b".join(mark),
-        mark[::-1],
-        base64.b64encode(f"x{mark}".encode()).decode(),
-        "".join(f"%{ord(sign):02x}" for sign in mark),
-        f"{mark[:9]}\n\n{mark[9:]}",
-    ]
 
 
 def _analysis(prompt: str, told: str) -> dict[str, Any]:

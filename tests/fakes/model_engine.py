@@ -1,17 +1,39 @@
 """The engine over loopback endpoints, with the real SDK."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from contracts.vocabulary import Tier
+from providers.errors import RateLimited
 from providers.models.anthropic_chat import AnthropicChat
-from providers.models.capabilities import CapabilityOverrides, capabilities_of
-from providers.models.language_model import LanguageModelEngine
-from providers.models.model_directory import ModelDirectory, ModelEndpoint
-from providers.models.prices import PriceTable, load_prices
+from providers.models.endpoints import CapabilityOverrides, ModelDirectory, ModelEndpoint, capabilities_of
+from providers.models.engine import LanguageModelEngine
+from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
+
+
+class OpenLimiter:
+    """A limiter without limits, which records the requests and the tokens that they took."""
+
+    def __init__(self, refused: Collection[str] = ()) -> None:
+        """`refused` services have to wait five seconds."""
+        self.refused = refused
+        self.requests: list[tuple[str, str, int]] = []
+        self.settled: list[int] = []
+
+    @asynccontextmanager
+    async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator["OpenLimiter"]:
+        """Permit one call."""
+        self.requests.append((service, holder, tokens))
+        if service in self.refused:
+            raise RateLimited("wait", retry_after=5)
+        yield self
+
+    def used(self, tokens: int) -> None:
+        """Record the tokens of a call."""
+        self.settled.append(tokens)
 
 
 def engine_over(
@@ -32,7 +54,8 @@ def engine_over(
         for name, url in addresses.items()
     }
     directory = ModelDirectory(endpoints, {tier: list(models) for tier in Tier})
-    return LanguageModelEngine(directory, prices or load_prices(), **options)
+    limiter = options.pop("limiter", None) or OpenLimiter()
+    return LanguageModelEngine(directory, prices or PriceTable(), limiter, **options)
 
 
 @asynccontextmanager

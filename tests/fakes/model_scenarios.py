@@ -139,10 +139,9 @@ def gullible(request: ModelRequest) -> Reply:
 
 
 def betraying(request: ModelRequest) -> Reply:
-    """Work that does what the pages say and gives the mark away, in another form for every prompt."""
-    forms = gullible_work.disguised(gullible_work.mark_of(request.system) or "nothing")
-    told = forms[len(request.prompt) % len(forms)]
-    return answered(request, gullible_work.answer(request.role, request.prompt, told))
+    """Work that does what the pages say and gives the mark away."""
+    mark = gullible_work.mark_of(request.system) or "nothing"
+    return answered(request, gullible_work.answer(request.role, request.prompt, mark))
 
 
 def embroiders(request: ModelRequest) -> Reply:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
-from providers.models.prices import load_prices
+from providers.models.prices import PriceTable
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import search_declaration
 from providers.search.web_api import WebSearch, web_client
@@ -212,7 +212,7 @@ async def open_provider(
     variables = {variable: value for variable, value in given.items() if value is not None}
     async with web_client("durable-research/test") as client:
         if name == "anthropic":
-            provider: SearchProvider = AnthropicSearch(client, declaration, variables, load_prices())
+            provider: SearchProvider = AnthropicSearch(client, declaration, variables, PriceTable())
         else:
             provider = declaration.open(client, variables)
         assert isinstance(provider, WebSearch)

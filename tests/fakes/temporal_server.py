@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from workers.dev_server.server import QUICK
+from workers.dev_server import QUICK
 
 FAST: Final = [part for setting in QUICK for part in ("--dynamic-config-value", setting)]

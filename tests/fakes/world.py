@@ -28,7 +28,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.errors import SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
-from providers.models import paid_answers
+from providers.models import answers
 from providers.reading.readers import RoutedReader
 from providers.shared.paid_calls import SharedCallStore
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
@@ -93,7 +93,7 @@ class World:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
         roles = RoleActivities(
-            self.engines, self.content, CallJournal(self.calls, paid_answers), self.isolated, notebooks=self.notebooks
+            self.engines, self.content, CallJournal(self.calls, answers), self.isolated, notebooks=self.notebooks
         )
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue

@@ -15,10 +15,9 @@ from contracts.names import POOLS
 from tests.fakes.temporal_server import FAST
 from tests.fakes.world import World
 from tests.integration.server_homes import kill_server
-from workers.dev_server.attach import detach_server
-from workers.dev_server.server import find_binary
+from workers.dev_server import detach_server, find_binary
 from workers.pools import PoolContents, build_worker
-from workers.run_log import RunLog
+from workers.workflow_runner import RunLog
 
 
 @pytest_asyncio.fixture

@@ -1,26 +1,23 @@
 """Dev servers of tests: whether they run, and their end."""
 
 import asyncio
+import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.dev_server.attach import describe_server
-from workers.dev_server.server_files import READY, ServerDescription, ServerFiles
+from workers.dev_server import ServerDescription, ServerFiles, describe_server
 
 SOON = 20.0
 
 
 def kill_server(home: Path) -> None:
-    """End keeper and server at once: an orderly stop takes seconds, and one test each shows it."""
+    """End a server at once: an orderly stop takes seconds, and one test shows it."""
     files = ServerFiles(home)
-    while not (files.keeper_lock().is_free() and files.server_lock().is_free()):
-        description = files.read()
-        for pid in (description.keeper_pid, description.server_pid):
-            if pid and alive(pid):
-                os.kill(pid, signal.SIGKILL)
+    while files.folder.is_dir() and not files.server_lock().is_free():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(files.read().pid, signal.SIGKILL)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -31,19 +28,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def running(home: Path) -> ServerDescription:
-    """The description of a running server."""
+    """Return the description of a running server."""
     description = describe_server(home)
     assert description is not None
-    assert description.status == READY
     return description
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        os.kill(pid, 0)
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except ProcessLookupError:
-        return False
-    except FileNotFoundError:
-        return sys.platform != "linux"

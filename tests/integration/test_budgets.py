@@ -27,13 +27,7 @@ REQUEST = {"query": QUESTION, "corpus": "manual"}
 RULES = REQUEST | {"gates": {"think": "rules"}}
 PRICE = ModelPrice(input=3.0, output=15.0)
 READ_FACTOR, WRITE_FACTOR = 0.1, 1.25
-TABLE = PriceTable(
-    as_of="2026-11-22",
-    source="a test",
-    cache_read_factor=READ_FACTOR,
-    cache_write_factor=WRITE_FACTOR,
-    models={"test-model": TablePrice(input=PRICE.input, output=PRICE.output)},
-)
+TABLE = PriceTable({"test-model": TablePrice(input=PRICE.input, output=PRICE.output)})
 TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:0", "good", "hopeless", "hopeless"]
 
 

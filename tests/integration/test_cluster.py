@@ -25,7 +25,7 @@ from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.corpus import MANUAL
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION
-from workers.dev_server.server import RETENTION_SECONDS
+from workers.dev_server import RETENTION_SECONDS
 from workers.settings.loading import Settings
 from workers.setup import SetupError, ensure_namespace, set_up
 

@@ -15,7 +15,7 @@ from contracts.vocabulary import Outcome
 from tests.fakes.world import World
 from tests.integration.conftest import Server, running_workers
 from tests.integration.runs import QUESTION, start
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 
 from activities.reporting.links import link_targets
 from contracts.addresses import digest
-from contracts.canary import STEERED_NOTE, repeats
+from contracts.canary import STEERED_NOTE, contains_canary
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.request import Depth
@@ -231,10 +231,10 @@ def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
     ran = runs.by_name["hostile", behaviour]
     assert len(ran.canary) == 24
     outgoing = [*runs.asked["hostile"], *ran.reports, ran.result.model_dump_json(), runs.logged]
-    assert not [text[:200] for text in outgoing if repeats(text, ran.canary)]
+    assert not [text[:200] for text in outgoing if contains_canary(text, ran.canary)]
     for request in ran.requests:
-        assert repeats(request.system, ran.canary)
-        assert not repeats(request.prompt, ran.canary)
+        assert contains_canary(request.system, ran.canary)
+        assert not contains_canary(request.prompt, ran.canary)
 
 
 def test_what_a_person_told_the_run_goes_to_nobody_who_sees_pages(runs: Runs) -> None:

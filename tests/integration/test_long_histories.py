@@ -20,7 +20,7 @@ from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
 from tests.toy.party import party_declared
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 
 pytestmark = pytest.mark.integration
 

@@ -21,7 +21,7 @@ from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
 from workers.composition import compose
-from workers.dev_server.attach import detach_server
+from workers.dev_server import detach_server
 from workers.health import serve_health
 from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, choose_pools, run_pools
 from workers.settings.loading import Settings

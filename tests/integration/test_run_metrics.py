@@ -14,7 +14,7 @@ from providers.interfaces import ExtractedDocument
 from tests.fakes.world import World
 from tests.integration.conftest import Server, running_workers
 from tests.integration.runs import QUESTION, start
-from workers.gauges import measure_now_and_then
+from workers.health import measure_now_and_then
 
 pytestmark = pytest.mark.integration
 

@@ -26,7 +26,7 @@ from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
 from tests.toy.party import party_declared
 from tests.toy.roles import TOY
-from workers.dev_server.server import find_binary
+from workers.dev_server import find_binary
 
 HISTORIES = Path(__file__).parent / "histories"
 REQUEST = {"query": QUESTION, "corpus": "manual"}

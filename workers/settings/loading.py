@@ -1,7 +1,6 @@
 """The configuration of a process, and the only place that reads the environment.
 
-Flags > environment > `--config FILE`, else the allowed keys of `research.toml` in the working directory (`files`) > the
-file of the user's configuration folder > defaults.
+Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults.
 A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
 program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
@@ -26,7 +25,7 @@ from contracts.request import Depth, Limits, Name
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from providers.credentials import in_clear
-from providers.models.model_directory import DEFAULT_ENDPOINT
+from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
 from workers.settings.configuration_files import (
     FILE_NAME,
@@ -94,7 +93,7 @@ class Flags:
     """Replaces the model of every tier."""
     model_url: str | None = None
     config: Path | None = None
-    """Read in place of the working directory's file, and every key of it counts."""
+    """A file that is read over the user's own."""
 
     def values(self) -> dict[str, Any]:
         """As nested settings."""
@@ -128,8 +127,6 @@ class Settings(BaseSettings):
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[str, dict[Depth, PresetSettings]] = {}
-    left_out: str | None = None
-    """Which keys of the working directory's file were not used, and how to use them."""
 
     @classmethod
     def settings_customise_sources(
@@ -200,7 +197,7 @@ class Settings(BaseSettings):
 
     def describe(self) -> dict[str, Any]:
         """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
-        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search", "left_out"}
+        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"}
         shown = self.model_dump(mode="json", exclude=hidden)
         shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
         _hide_users(shown)
@@ -220,7 +217,7 @@ class Settings(BaseSettings):
             mode="json",
             exclude={
                 *("home", "workers", "temporal_variables", "redis_url"),
-                *("anthropic_api_key", "endpoint_keys", "web_search", "left_out"),
+                *("anthropic_api_key", "endpoint_keys", "web_search"),
             },
         )
         values["content_url"] = None if self.content_url is None else without_user(self.content_url)
@@ -234,8 +231,7 @@ class Settings(BaseSettings):
         warnings = {
             self.model_reason: not self.model_configured and self._model_half_set(),
         }
-        left_out = [] if self.left_out is None else [self.left_out]
-        return [*left_out, *(text for text, holds in warnings.items() if holds)]
+        return [text for text, holds in warnings.items() if holds]
 
     def _model_half_set(self) -> bool:
         return bool(self.models.by_tier()) or self.anthropic_api_key is not None or self.models.base_url is not None
@@ -245,7 +241,6 @@ def load_settings(
     flags: Flags | None = None,
     *,
     environment: Mapping[str, str] | None = None,
-    working_directory: Path | None = None,
     user_folder: Path | None = None,
 ) -> Settings:
     """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
@@ -258,13 +253,12 @@ def load_settings(
     asked = flags or Flags()
     files = values_of_files(
         user_folder or user_config_folder(),
-        working_directory or Path.cwd(),
         asked.config or _read_variable_names(given),
     )
-    values = merge_values(files.values, environment_values(given))
+    values = merge_values(files, environment_values(given))
     values = merge_values(values, asked.values())
     try:
-        settings = Settings(**values, left_out=files.left_out)
+        settings = Settings(**values)
     except ValidationError as error:
         raise SettingsError("\n".join(_problem(item, given, asked) for item in details(error))) from None
     _check_keys_are_encrypted(settings, given, asked)
@@ -272,7 +266,7 @@ def load_settings(
 
 
 def user_config_folder() -> Path:
-    """The folder of the user's own file and of the record of trusted files."""
+    """The folder of the user's own file."""
     return platformdirs.user_config_path(APPLICATION)
 
 

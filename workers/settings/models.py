@@ -10,9 +10,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
-from providers.models.capabilities import CapabilityOverrides, EndpointCapabilities, capabilities_of
 from providers.models.chat import ToolUse
-from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
+from providers.models.endpoints import (
+    DEFAULT_ENDPOINT,
+    CapabilityOverrides,
+    EndpointCapabilities,
+    capabilities_of,
+    split_name,
+)
 from providers.models.prices import PriceEntry
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]

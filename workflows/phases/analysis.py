@@ -9,13 +9,12 @@ from contracts.evidence import Evidence, Finding
 from contracts.notebooks import with_what_follows
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalysisOutput
+from contracts.roles import ANALYZER, AnalyzerResult
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
-from workflows.rules.leaving_out import why_left_out
 from workflows.rules.source_quality import update_quality
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.call_errors import reason_of
@@ -30,11 +29,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
-    repeated = [
-        query
-        for query in state.plan.sub_queries
-        if query.iteration == state.iteration and not why_left_out(state, query.text)
-    ]
+    repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
     queries = repeated if again else queries_to_analyze(state)
     issues = run.issues(Phase.ANALYSIS)
     turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
@@ -56,8 +51,6 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     withdraw(state, answered)
     for query in queries:
         task = work.get(query.id)
-        if run.why_left_out(query.text):
-            continue  # guidance came meanwhile: the next unit skips it
         if task is None:
             merge(run, query, None)
         elif not task.cancelled() and isinstance(task.exception(), Interrupted):
@@ -85,7 +78,7 @@ async def analyze_hastily(run: ResearchRun) -> None:
     state.hasty_analyses = waiting
 
 
-def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalyzerResult]") -> AnalyzerResult | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError):
@@ -96,7 +89,7 @@ def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOu
 
 async def _analyze_one(
     run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None, turns: asyncio.Semaphore
-) -> AnalysisOutput:
+) -> AnalyzerResult:
     async with turns:
         return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
@@ -113,7 +106,7 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
     state.gaps = gaps.withdrawn(state.gaps, queries, state.iteration)
 
 
-def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> None:
+def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
     state = run.state
     if output is not None:
@@ -166,7 +159,7 @@ def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
     }
 
 
-def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
+def _assess_sources(run: ResearchRun, output: AnalyzerResult) -> None:
     state = run.state
     for source_id in output.analyzed_source_ids or ():
         if source_id in state.sources:
@@ -177,10 +170,10 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
             state.sources[source.id] = update_quality(source, update)
 
 
-def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
-    drafts = [draft for draft in output.gaps if not run.why_left_out(draft.description)] if output else []
+    drafts = output.gaps if output else []
     if not query.finding_count and not drafts and not query.gap_id:
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from contracts.outcome import PERSON
 from contracts.plan import MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
@@ -13,7 +14,6 @@ from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
 from workflows.rules.replies import phrase_for
-from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Revised, Said
 from workflows.run.research_run import ResearchRun
 
@@ -84,7 +84,7 @@ class Person:
             said = await self._wait(self._run.state.waiting or self._approval())
             if isinstance(said, Revised):
                 self._run.decide(PERSON, "revise_plan", said.guidance)
-                self._run.revise_plan(said.guidance)
+                self._run.guide(PERSON, said.guidance, self._run.state.phase)
                 return False
             self._settle(said)
         await self._look_at_providers()
@@ -225,7 +225,7 @@ class Person:
             if inbox.said:
                 return inbox.said.pop(0)
             while inbox.steering:
-                run.steer(inbox.steering.pop(0).text)
+                run.steer(inbox.steering.pop(0))
             await self._around.start_history_anew()
             await self._until_something_happens()
 

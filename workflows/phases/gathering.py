@@ -107,8 +107,6 @@ class Gathering:
             self._found.responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
         else:
             async with self._turns:
-                if self._run.why_left_out(query.text):
-                    return
                 self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
                 self._take(query, await self._searching.search(query))
         share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])

@@ -36,16 +36,11 @@ class Gathered:
     reads: "dict[str, asyncio.Task[ReadRecord]]" = field(default_factory=dict)
 
     def hits(self, query_id: str) -> list[SearchHit]:
-        """Hits of a sub-query in rank order, but for what guidance leaves out meanwhile."""
+        """Hits of a sub-query in rank order, without those that the request excludes."""
         response = self.responses.get(query_id)
-        if response is None or query_id in self.left_out():
+        if response is None:
             return []
-        return [hit for hit in response.hits if not self.run.keeps_out(hit)]
-
-    def left_out(self) -> dict[str, str]:
-        """Sub-queries that guidance leaves out, and why."""
-        nodes = self.run.state.plan.nodes
-        return {node.id: why for node in nodes if (why := self.run.why_left_out(node.text))}
+        return [hit for hit in response.hits if not self.run.is_excluded(hit)]
 
     def error(self, query_id: str) -> str | None:
         """Why the search of a sub-query failed."""
@@ -172,8 +167,7 @@ class _Merge:
         response, error, answers = (
             found.responses.get(query.id), found.error(query.id), found.answers.get(query.id)
         )  # fmt: skip
-        why = found.left_out().get(query.id)
-        if response is not None and not why:
+        if response is not None:
             self._keep_response(query, response)
         if answers is not None:
             state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
@@ -186,10 +180,8 @@ class _Merge:
         duplicates += merged_count
         merged = query.model_copy(
             update={
-                "status": NodeStatus.SKIPPED
-                if why
-                else _status(finished=finished, failed=error is not None, answered=response is not None),
-                "status_reason": why or "",
+                "status": _status(finished=finished, failed=error is not None, answered=response is not None),
+                "status_reason": "",
                 "error": error or (_missing_answers(answers) if answers else query.error),
                 "provider": response.provider if response else query.provider,
                 "result_count": len(response.hits) if response else 0,

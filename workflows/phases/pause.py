@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.outcome import GateIssue, GateResult
+from contracts.outcome import HOOK, GateIssue, GateResult
 from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import OpenPause
 from contracts.vocabulary import AgentRole, ThinkMode
@@ -88,4 +88,4 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
-    run.obey_hook(answer or "", phase)
+    run.take_advice(HOOK, answer or "", phase)

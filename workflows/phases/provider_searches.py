@@ -224,7 +224,7 @@ class Searching:
             text=query.text,
             max_results=self._most[place.name],
             source_type=place.source_type,
-            domains_allow=[] if corpus else search.domains_allow or self._hosts(),
+            domains_allow=[] if corpus else search.domains_allow,
             domains_deny=[] if corpus else search.domains_deny,
             language=None if corpus else search.language,
             published_from=None if corpus else first,
@@ -236,10 +236,6 @@ class Searching:
             resolved_entry=self._run.state.resolved_entry,
             permission=self._run.permission(),
         )
-
-    def _hosts(self) -> list[str]:
-        """The hosts that guidance narrows the search to; hits from elsewhere are left out in any case."""
-        return [place for place in self._run.state.only_from if "/" not in place]
 
     def _count_failure(self, query: PlanNode, operation: str, name: str, error: ActivityError) -> None:
         """Count a failure; a provider that will not come back is told of once and not asked any more.

@@ -28,12 +28,8 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
 
 
 def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
-    """Readable sources that a sub-query found and nobody left out, in its order of merit, at most twenty."""
-    found = [
-        source
-        for source in run.state.readable_sources()
-        if query.id in source.sub_query_ids and not run.keeps_out(source)
-    ]
+    """Readable sources that a sub-query found, in its order of merit, at most twenty."""
+    found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     return sorted(found, key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))[
         :MOST_SOURCES
     ]
@@ -68,11 +64,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=_brief(state),
-        sub_queries=[
-            PlanNode(id=query.id, text=query.text, facet=query.facet)
-            for query in state.plan.sub_queries
-            if not run.why_left_out(query.text)
-        ],
+        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
         findings=state.findings,
         # A writer needs the places of passages, not their hashes: the audit has those from the session.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],

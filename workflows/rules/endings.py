@@ -18,7 +18,6 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.rules.duplicates import same_titles
-from workflows.rules.leaving_out import why_left_out
 from workflows.rules.report_check import report_issues
 from workflows.rules.sub_queries import ENOUGH
 
@@ -94,13 +93,13 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
-    """Whether a node is answered, left out, or its gap stated; one that was skipped is answered by its findings alone.
+    """Whether a node is answered, or its gap stated; one that was skipped is answered by its findings alone.
 
     Where a sub-query is the person's question itself, a stated gap is no answer to it: findings on its aspects alone
     make no completed run. A finding of a later search that was to close that gap is one. A node without a search of its
     own is answered when its work is done and everything below it is settled.
     """
-    if node.finding_count or why_left_out(state, node.text):
+    if node.finding_count:
         return True
     if node.status is NodeStatus.SKIPPED:
         return node.status_reason == ENOUGH

@@ -22,9 +22,6 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
     if draft.unresolved_markers:
         message = f"{len(draft.unresolved_markers)} citations named nothing known and were removed"
         issues.append(GateIssue(code="unresolved_citations", message=message))
-    if draft.not_left_out:
-        message = f"the report speaks of what was to be left out: {', '.join(draft.not_left_out)}"
-        issues.append(GateIssue(code="not_left_out", message=message))
     if state.findings and not draft.evidence_ids:
         issues.append(GateIssue(code="no_citations", message="the report cites nothing although there are findings"))
     return issues

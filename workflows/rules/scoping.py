@@ -1,12 +1,10 @@
 """What an agent is given of the run that starts it: its task, its share, its time, and what was known before. Pure."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
 from contracts.evidence import Source
 from contracts.messages import ReadRecord
-from contracts.outcome import Exclusion, Guidance
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
@@ -75,6 +73,7 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
         priority=resolved.priority,
         search_attributes=resolved.search_attributes,
         canary=resolved.canary,
+        exclude=resolved.exclude,
         configuration_digest=resolved.configuration_digest,
         product_version=resolved.product_version,
         egress=resolved.egress,
@@ -102,10 +101,8 @@ def known_record(page: Source) -> ReadRecord:
     )
 
 
-def agent_request(
-    state: ResearchState, record: AgentRecord, now: float, seconds_left: float, pending: Sequence[Guidance] = ()
-) -> AgentRequest:
-    """The request of one agent that begins now (seconds since the epoch); `pending` is guidance not taken up yet.
+def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds_left: float) -> AgentRequest:
+    """The request of one agent that begins now (seconds since the epoch).
 
     Raises ValueError without a resolution.
     """
@@ -127,11 +124,6 @@ def agent_request(
         started_at=state.started_at,
         deadline_at=now + limits.deadline_seconds,
         approved_version=state.approved_version,
-        exclusions=[
-            *state.exclusions,
-            *(Exclusion(subject=subject, origin=said.origin) for said in pending for subject in said.left_out),
-        ],
-        only_from=list(dict.fromkeys([*state.only_from, *(place for said in pending for place in said.only_from)])),
         lost_providers=state.lost_providers,
         packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
         packed_before=pack_contract(before) if before != Harvest() else "",
@@ -150,8 +142,6 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
         task=request.task,
         ledger=ledger,
         approved_version=request.approved_version,
-        exclusions=request.exclusions,
-        only_from=request.only_from,
         lost_providers=dict(request.lost_providers),
         started_at=request.started_at,
         clock_started_at=now,

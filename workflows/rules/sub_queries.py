@@ -7,18 +7,17 @@ from contracts.addresses import sub_query_id
 from contracts.evidence import Candidate
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import GapAssessment, SubQueryDraft
+from contracts.roles import GapAssessment, SubQuery
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities
-from workflows.rules.leaving_out import why_left_out
 from workflows.rules.query_matching import asked_before, drop_repeated
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
 """Why a step is skipped that nothing is lost by: the one reason to skip that leaves no question open."""
 
 
-def plan_sub_queries(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[PlanNode]:
+def plan_sub_queries(drafts: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
     """At most `limit` distinct sub-queries, most important first, in the planner's order otherwise."""
     ordered = sorted(drafts, key=lambda draft: draft.priority)
     queries: dict[str, PlanNode] = {}
@@ -55,8 +54,6 @@ def follow_ups(
         drafts = drafts or [(text, "") for text in gap.suggested_queries]
         for text, expected in drafts[:2]:
             if len(fresh) >= limit or asked_before(state.query_ledger, text) or not drop_repeated([text], asked):
-                continue
-            if why_left_out(state, text):
                 continue
             asked.append(text)
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))
@@ -100,9 +97,7 @@ def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
     return [
         query
         for query in state.plan.sub_queries
-        if query.id not in done
-        and not why_left_out(state, query.text)
-        and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
+        if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
     ]
 
 

@@ -1,33 +1,24 @@
 """What every part of a run works with: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from contracts.canary import holds_private, repeats
+from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import SearchHit, Source
-from contracts.exclusions import find_about
-from contracts.outcome import AgentDecision, GateIssue, Guidance, Moment
+from contracts.exclusions import is_excluded
+from contracts.outcome import PERSON, AgentDecision, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
 from contracts.request import Depth
 from contracts.resolved import Permission, ResolvedResearch, permission_of
-from contracts.roles import GapDraft
+from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
 from workflows.rules.gaps import STEER, open_gaps
-from workflows.rules.guidance_reading import read_guidance
-from workflows.rules.leaving_out import (
-    asked_words,
-    drop_left_out,
-    keeps_out,
-    skip_left_out,
-    take_exclusions,
-    why_left_out,
-)
 from workflows.run.clock import Clock
 from workflows.run.event_ring import add_event
-from workflows.run.guidance import HEARD, HOOK, PERSON, REQUEST, newest, with_guidance
+from workflows.run.guidance import HEARD, newest, with_guidance
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 
@@ -139,82 +130,35 @@ class RunContext:
     def guide(self, origin: str, text: str, phase: str | None) -> None:
         """Give the next phase something to go by."""
         if text.strip():
-            self._keep_guidance(Guidance(origin=origin, phase=phase, text=text.strip()[:2_000]))
-
-    def _keep_guidance(self, said: Guidance) -> None:
-        self.state.guidance = with_guidance(self.state.guidance, said)
-        done = f" → {said.answer}" if said.answer else ""
-        self.note("guidance.given", f"{said.origin}: {said.text}{done}", origin=said.origin)
+            given = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
+            self.state.guidance = with_guidance(self.state.guidance, given)
+            self.note("guidance.given", f"{origin}: {given.text}", origin=origin)
 
     def steer(self, text: str) -> None:
-        """A person's wish: left out or searched for at once, told to the roles from the next phase on."""
-        self._obey(read_guidance(PERSON, text, self.state))
+        """Pass a person's message on to the roles; once there is a plan it is searched for as well."""
+        self.guide(PERSON, text, self.state.phase)
+        self._open_wish(text)
 
-    def revise_plan(self, text: str) -> None:
-        """A person's words for the planner: what they leave out is left out at once, the rest the planner hears."""
-        said = read_guidance(PERSON, text, self.state, for_planner=True)
-        self._obey(said.model_copy(update={"look_at": []}))
+    def take_advice(self, origin: str, text: str, phase: str) -> None:
+        """Pass the operator's advice on to the roles; without a model, which could weigh it, it is searched for."""
+        self.guide(origin, text, phase)
+        if self.resolved.engine is EngineKind.EXTRACTIVE:
+            self._open_wish(text)
 
-    def obey_request(self) -> None:
-        """What the request's own prompt leaves out or keeps to: a model is told it, without one rules must read it."""
-        prompt, known = self.resolved.system_prompt, any(one.origin == REQUEST for one in self.state.guidance)
-        if prompt and not known and self.resolved.engine is EngineKind.EXTRACTIVE:
-            said = read_guidance(REQUEST, prompt, self.state)
-            self._obey(said.model_copy(update={"look_at": said.look_at[:1]}))
-
-    def obey_hook(self, text: str, phase: str) -> None:
-        """What the operator's hook wants; to a model its emphasis is advice, without one it is searched for."""
-        if text.strip():
-            said = read_guidance(HOOK, text, self.state).model_copy(update={"phase": phase})
-            by_model = self.resolved.engine is EngineKind.MODEL
-            self._obey(said.model_copy(update={"look_at": []}) if by_model else said)
-
-    def _obey(self, said: Guidance) -> None:
+    def _open_wish(self, text: str) -> None:
         state = self.state
-        self._keep_guidance(said)
-        if said.answer:
-            did = {name: value for name in ("left_out", "only_from", "look_at") if (value := getattr(said, name))}
-            self.decide(AgentRole.SUPERVISOR, "guidance_read", said.answer, {"origin": said.origin}, did)
-        take_exclusions(state, said)
-        if said.left_out or said.only_from:
-            self._leave_out(said)
-        # Old histories have nobody who reads guidance: a person's is searched for as it is.
-        wanted = said.look_at if said.answer else [said.text] * (said.origin == PERSON)
-        drafts = [
-            GapDraft(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
-            for text in (wanted if state.plan.nodes else [])
-        ]
-        fresh = open_gaps(state, drafts, STEER)
-        state.gaps = [*state.gaps, *fresh]
-        for gap in fresh:
+        if not state.plan.nodes or not text.strip():
+            return  # the planner reads the guidance
+        draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
+        for gap in open_gaps(state, [draft], STEER):
+            state.gaps = [*state.gaps, gap]
             self.decide(
                 AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, {"status": gap.status.value}
             )
 
-    def _leave_out(self, said: Guidance) -> None:
-        """Skip what is planned, close what is open and drop what was found of the things that are left out."""
-        state = self.state
-        state.plan = state.plan.with_nodes(*skip_left_out(state, state.plan.nodes))
-        asked = asked_words(state)
-        # A unit that was going on when it was said may have skipped them already.
-        self.record_left_out([node for node in state.plan.nodes if find_about(node.text, said.left_out, asked)])
-        for gap in drop_left_out(state):
-            outputs = {"status": gap.status.value}
-            self.decide(AgentRole.SUPERVISOR, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
-
-    def record_left_out(self, nodes: Iterable[PlanNode]) -> None:
-        """A decision for each sub-query that is skipped because nobody wants it."""
-        for node in nodes:
-            inputs, outputs = {"sub_query_id": node.id}, {"status": node.status.value}
-            self.decide(AgentRole.SUPERVISOR, "sub_query_left_out", node.text, inputs, outputs)
-
-    def why_left_out(self, text: str) -> str | None:
-        """Why a query or a gap is left out, also by guidance that is not taken up yet; None for one that is not."""
-        return why_left_out(self.state, text, self.inbox.steering)
-
-    def keeps_out(self, source: Source | SearchHit) -> bool:
-        """Whether guidance, taken up or not, keeps a source out of the run."""
-        return keeps_out(self.state, source, self.inbox.steering)
+    def is_excluded(self, found: Source | SearchHit) -> bool:
+        """Return true for a source that the request excludes."""
+        return is_excluded(found.title, found.url, self.resolved.exclude)
 
     # --- plan ------------------------------------------------------------------------------------------------------
     def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
@@ -287,20 +231,11 @@ class RunContext:
         told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *told]
         public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]
-        return holds_private(url, self.resolved.canary, private, public)
+        return exposes_private_text(url, self.resolved.canary, private, public)
 
     def gives_away(self, query: str) -> bool:
-        """Whether a query carries the canary, or the piece of it that the queries before left out."""
-        canary, told = self.resolved.canary, [one.text for one in self.state.plan.nodes]
-        if not repeats("\n".join([*told, query]), canary):
-            return False
-        said: list[str] = []
-        for text in [*told, query]:
-            if not repeats("\n".join([*said, text]), canary):
-                said.append(text)
-            elif text == query:
-                return True
-        return False
+        """Return true if a query contains the canary."""
+        return contains_canary(query, self.resolved.canary)
 
     def degrade(self, note: str) -> None:
         """Record that something is less good than asked for; the report says so."""

@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.outcome import Guidance
+from contracts.outcome import PERSON, Guidance
 
-PERSON: Final = "person"
-HOOK: Final = "hook"
-REQUEST: Final = "request"
-"""The prompt that a request brings along, where no model reads it."""
 KEPT: Final = 20
 """Of a run, in its state."""
 HEARD: Final = 6

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from contracts.outcome import Guidance
 from contracts.plan import Plan
 from contracts.vocabulary import StopReason
 
@@ -52,8 +51,8 @@ class Inbox:
     """What people and the clock have asked for."""
 
     interruption: StopReason | None = None
-    steering: list[Guidance] = field(default_factory=list)
-    """What people asked for and no unit has taken up; what it leaves out is left out at once."""
+    steering: list[str] = field(default_factory=list)
+    """Messages of people that no unit has taken up."""
     said: list[Said] = field(default_factory=list)
     """What was said while the run waited for a person."""
     closing: bool = False

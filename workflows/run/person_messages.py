@@ -9,11 +9,9 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures, names
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, StopReason
+from contracts.vocabulary import EngineKind, Phase, StopReason
 from workflows.phases.claim_verification import VERIFICATION
 from workflows.rules import replies
-from workflows.rules.guidance_reading import NOT_OBEYED, read_guidance
-from workflows.run.guidance import PERSON
 from workflows.run.inbox import Inbox
 
 R = TypeVar("R")
@@ -33,20 +31,17 @@ class PersonMessages:
 
     @workflow.update(name=names.STEER)
     async def steer(self, text: str) -> str:
-        """Tell the run what to look at or to leave out; the answer says what is done with it.
+        """Take a message for the next phase; a plan that waits for approval is replaced by another one.
 
-        A plan that waits for approval is made anew by it.
+        A model reads it. Without a model it is searched for as it is.
         """
         if self._waits_for(WaitKind.APPROVAL):
             self._inbox.said.append(replies.read_revision(self._state, self._inbox.said, text))
             return self._made_anew()
-        said = read_guidance(PERSON, text, self._state)
-        self._inbox.steering.append(said)
-        if self._state.resolved is None:
-            return "taken: it is read when the run begins, and `research status` shows what is done with it"
-        if said.answer.startswith(NOT_OBEYED):
-            return said.answer
-        return f"taken for the next phase: {said.answer or 'the roles go by it'}"
+        self._inbox.steering.append(text.strip())
+        if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
+            return "taken for the next phase"
+        return "taken for the next phase: without a model it is searched for as it is; --exclude leaves something out"
 
     @steer.validator
     def _check_steer(self, text: str) -> None:

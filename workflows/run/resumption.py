@@ -5,7 +5,6 @@ from typing import Protocol
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
-from workflows.rules.leaving_out import skip_left_out
 
 
 class Reposition(Protocol):
@@ -48,7 +47,7 @@ def resume_state(
     again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     state.plan = state.plan.with_nodes(
-        *skip_left_out(state, [node.model_copy(update=again) for node in state.plan.nodes if node.status in undone])
+        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in undone)
     )
     # Whether the run was concluded before decides what is left to do.
     reposition(state, redo_analysis=bool(hasty))

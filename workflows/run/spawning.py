@@ -193,7 +193,7 @@ class Agents:
                 started_at=run.now_text(),
             )
             self._mark(record.task, NodeStatus.EXECUTING)
-            request = agent_request(run.state, record, run.host.now().timestamp(), left, run.inbox.steering)
+            request = agent_request(run.state, record, run.host.now().timestamp(), left)
             self._tell("agent.started", agent, record.task.text, branch)
             call = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             self._calls[agent] = call

@@ -61,7 +61,7 @@ def check_numbers(report: AuditedReport, result: AuditResult) -> None:
     for number in sorted(known - seen):
         result.problem("number_unused", f"[{number}]", "the text does not have this number")
     for match in OWN_FORM.finditer(layout(report.report.markdown).masked):
-        is_known = match[0] in labels or (not labels and (match["items"] or "").isdigit())
+        is_known = match[0] in labels or (not labels and (match["items"] or "").isdecimal())
         if match["items"] and not is_known:
             result.problem("marker_left", match[0], "a marker was not resolved")
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from activities.roles.analyzer import finish_analysis
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from contracts import addresses, roles
-from contracts.outcome import CallAccount, Exclusion
+from contracts.outcome import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -19,7 +19,7 @@ OTHER = "Plain text about autovacuum workers and their launcher."
 OTHER_ID = "src-0000000002"
 
 
-def analysed(draft: dict[str, Any], engine: EngineKind = EngineKind.MODEL, **changes: Any) -> roles.AnalysisOutput:
+def analysed(draft: dict[str, Any], engine: EngineKind = EngineKind.MODEL, **changes: Any) -> roles.AnalyzerResult:
     """What becomes of an analyzer's draft on two sources."""
     sources = [
         source(reference(TEXT)),
@@ -30,8 +30,8 @@ def analysed(draft: dict[str, Any], engine: EngineKind = EngineKind.MODEL, **cha
     ]
     documents = {reference(text).hash: text for text in (TEXT, OTHER)}
     request = analyze_input(sources, **changes)
-    parsed = roles.AnalysisDraft.model_validate({"findings": [], **draft})
-    return finish_analysis(Draft(request, parsed, documents, CallAccount(engine=engine)))
+    parsed = roles.AnalyzerAnswer.model_validate({"findings": [], **draft})
+    return finish_analysis(RoleWork(request, parsed, documents, CallAccount(engine=engine)))
 
 
 def claim(quote: str, source_id: str = SOURCE, **changes: Any) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def test_analyzed_sources_are_those_that_were_seen() -> None:
     many = [source(reference(TEXT), id=f"src-{number:010d}") for number in range(25)]
     request = analyze_input(many)
     for engine, count in ((EngineKind.MODEL, 20), (EngineKind.EXTRACTIVE, 25)):
-        work = Draft(
-            request, roles.AnalysisDraft(findings=[]), {reference(TEXT).hash: TEXT}, CallAccount(engine=engine)
+        work = RoleWork(
+            request, roles.AnalyzerAnswer(findings=[]), {reference(TEXT).hash: TEXT}, CallAccount(engine=engine)
         )
         assert len(finish_analysis(work).analyzed_source_ids) == count
 
@@ -172,15 +172,14 @@ def test_warnings_hold_no_words_of_pages() -> None:
     assert not any("SECRET" in warning for warning in output.account.warnings)
 
 
-def test_findings_and_quotes_about_what_is_left_out_are_dropped() -> None:
+def test_findings_and_quotes_about_what_is_excluded_are_dropped() -> None:
     """A model that reports on it all the same is not heard; a quote about it carries no other finding either."""
-    left_out = [Exclusion(subject="autovacuum", origin="person")]
     kept = claim("Vacuum must visit every table at least once.")
     drafts = [
         kept,
         claim("Plain text about autovacuum workers", OTHER_ID, content="Autovacuum has workers."),
         claim("Plain text about autovacuum workers", OTHER_ID, content="There is a launcher."),
     ]
-    output = analysed({"findings": drafts}, exclusions=left_out)
+    output = analysed({"findings": drafts}, exclude=["autovacuum"])
     assert [found.statement for found in output.findings] == [kept["content"]]
     assert len(analysed({"findings": drafts}).findings) == 3

@@ -12,24 +12,22 @@ from activities.assessment.source_assessment import judge_of
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.reporting.render import render
-from activities.roles.canary_check import check_answer, new_canary, with_canary
 from activities.roles.model_call import RoleActivities
 from activities.roles.prompt_files import load_prompt
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import render_role, with_canary
 from contracts import failures, roles
 from contracts.addresses import digest
-from contracts.canary import STEERED
+from contracts.canary import STEERED, contains_canary, exposes_private_text
 from contracts.evidence import DocumentRef
 from contracts.messages import PrepareRequest, ReadRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import Domains
-from providers.errors import InvalidOutput, Unavailable
+from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
-from providers.models import paid_answers
+from providers.models import answers
 from providers.reading.sniffing import HTML
 from providers.reading.web_page import read_page
-from tests.fakes.gullible_work import disguised
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_work import unmarked
@@ -49,10 +47,21 @@ from tests.unit.activities.scripted import (
 CANARY = "8fbddb3160f16a89af97bab4"
 
 
-def test_every_run_has_another_one() -> None:
-    """Nobody can guess it: 96 bits by chance."""
-    assert re.fullmatch("[0-9a-f]{24}", new_canary())
-    assert new_canary() != new_canary()
+def test_the_canary_is_found_whatever_its_case_and_form() -> None:
+    """Full-width letters and capitals are the same text after NFKC; pieces and other texts are not."""
+    wide = "".join(chr(ord(sign) + 0xFEE0) for sign in CANARY)
+    assert all(contains_canary(f"see {form}.", CANARY) for form in (CANARY, CANARY.upper(), wide))
+    assert not contains_canary(CANARY[:12], CANARY)
+    assert not contains_canary("anything", "")
+
+
+def test_an_address_exposes_the_canary_and_private_text() -> None:
+    """Twenty letters in a row of a private text count, unless the question, which searches send anyway, has them."""
+    private, public = ["The heliotrope memorandum stays among us."], ["How does wraparound prevention work?"]
+    assert exposes_private_text(f"https://a.test/{CANARY}", CANARY, [], [])
+    assert exposes_private_text("https://a.test/?d=heliotrope-memorandum%20stays", CANARY, private, public)
+    assert not exposes_private_text("https://a.test/?q=how+does+wraparound+prevention", CANARY, public, public)
+    assert not exposes_private_text("https://a.test/heliotrope", CANARY, private, public)
 
 
 def test_it_stands_at_the_end_of_the_system_part() -> None:
@@ -67,37 +76,16 @@ def test_it_stands_at_the_end_of_the_system_part() -> None:
     assert CANARY not in rendered.prompt
 
 
-def draft_with(text: str) -> roles.AnalysisDraft:
+def draft_with(text: str) -> roles.AnalyzerAnswer:
     """An analysis with a text in its depths."""
-    gap = roles.GapDraft(description="what is missing", suggested_queries=["one", text])
-    return roles.AnalysisDraft(findings=[], gaps=[gap])
-
-
-@pytest.mark.parametrize("form", disguised(CANARY))
-def test_an_answer_that_holds_it_is_refused(form: str) -> None:
-    """In whatever field and form; what is said of it repeats nothing of the answer."""
-    with pytest.raises(InvalidOutput) as caught:
-        check_answer(analyze_input([], canary=CANARY), draft_with(form))
-    assert caught.value.problem == STEERED
-
-
-def test_an_answer_that_splits_it_over_fields_is_refused() -> None:
-    """Two fields that follow one another are read as one text."""
-    gap = roles.GapDraft(description="what is missing", suggested_queries=[CANARY[:10], CANARY[10:]])
-    with pytest.raises(InvalidOutput):
-        check_answer(analyze_input([], canary=CANARY), roles.AnalysisDraft(findings=[], gaps=[gap]))
-
-
-def test_other_answers_pass() -> None:
-    """Without the canary, or in a run of an old history that has none."""
-    check_answer(analyze_input([], canary=CANARY), draft_with("a good query"))
-    check_answer(analyze_input([]), draft_with(CANARY))
+    gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", text])
+    return roles.AnalyzerAnswer(findings=[], gaps=[gap])
 
 
 async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     """The answer was paid, its usage is told, and nothing of it is in the failure."""
     engine = ScriptedEngine(draft_with(CANARY))
-    journal = CallJournal(MemoryCalls(), paid_answers)
+    journal = CallJournal(MemoryCalls(), answers)
     activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, HereCalls())
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))

@@ -5,13 +5,13 @@ from typing import Any
 from activities.journal import AWAY, BACK, CallJournal
 from contracts import roles
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models import paid_answers
+from providers.models import answers
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
 PLANNER: roles.RoleSpec[Any, Any] = roles.PLANNER
-PLAN = roles.PlanDraft(
+PLAN = roles.PlannerAnswer(
     research_brief="A brief.",
-    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
 )
 
 
@@ -21,7 +21,7 @@ class Bench:
     def __init__(self, most_told: int = 100) -> None:
         self.calls = MemoryCalls()
         self.engine = ScriptedEngine(PLAN)
-        self.journal = CallJournal(self.calls, paid_answers, most_told=most_told)
+        self.journal = CallJournal(self.calls, answers, most_told=most_told)
 
     async def told(self, number: int, run: str = "r-1", *, alone: bool) -> list[str]:
         """What a call tells, while this machine is alone or is not."""

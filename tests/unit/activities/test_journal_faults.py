@@ -9,13 +9,13 @@ from activities.journal import CallJournal
 from contracts import roles
 from providers.errors import AnswerCut, Unavailable
 from providers.interfaces import EngineTask
-from providers.models import paid_answers
+from providers.models import answers
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
 PLANNER: roles.RoleSpec[Any, Any] = roles.PLANNER
-PLAN = roles.PlanDraft(
+PLAN = roles.PlannerAnswer(
     research_brief="A brief.",
-    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
 )
 
 
@@ -50,7 +50,7 @@ def task() -> EngineTask:
 
 async def test_an_answer_that_cannot_be_stored_is_handed_on() -> None:
     """With a word of what a lost attempt would cost."""
-    answer = await CallJournal(FailingCalls("finish"), paid_answers).answer(ScriptedEngine(PLAN), task())
+    answer = await CallJournal(FailingCalls("finish"), answers).answer(ScriptedEngine(PLAN), task())
     assert answer.draft == PLAN
     assert answer.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
 
@@ -60,7 +60,7 @@ async def test_a_call_that_failed_gives_its_lease_back(failing: tuple[str, ...])
     """So that the next attempt may make it; where that fails, the error is the call's own."""
     calls = FailingCalls(*failing)
     with pytest.raises(Unavailable, match="the endpoint"):
-        await CallJournal(calls, paid_answers).answer(ScriptedEngine(Unavailable("the endpoint is away")), task())
+        await CallJournal(calls, answers).answer(ScriptedEngine(Unavailable("the endpoint is away")), task())
     assert calls.log == ["begin", "release failed" if failing else "release"]
     assert bool(calls.leased) is bool(failing)
 
@@ -70,7 +70,7 @@ async def test_an_answer_of_no_use_is_kept_and_raised() -> None:
     calls = FailingCalls()
     for _ in range(2):
         with pytest.raises(AnswerCut):
-            await CallJournal(calls, paid_answers).answer(ScriptedEngine(AnswerCut("cut")), task())
+            await CallJournal(calls, answers).answer(ScriptedEngine(AnswerCut("cut")), task())
     assert calls.log == ["begin", "finish"]
 
 
@@ -83,7 +83,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_no_call() -> None:
             await asyncio.sleep(0.001)
         return PLAN
 
-    journal = CallJournal(calls, paid_answers, renew_seconds=0.001)
+    journal = CallJournal(calls, answers, renew_seconds=0.001)
     answer = await journal.answer(ScriptedEngine(lambda _: slow()), task())
     assert (answer.draft, answer.warnings) == (PLAN, [])
 
@@ -99,7 +99,7 @@ async def test_a_cancelled_attempt_writes_its_answer_to_the_end() -> None:
         await finish(key, answer)
 
     calls.finish = slow  # type: ignore[method-assign]
-    attempt = asyncio.ensure_future(CallJournal(calls, paid_answers).answer(ScriptedEngine(PLAN), task()))
+    attempt = asyncio.ensure_future(CallJournal(calls, answers).answer(ScriptedEngine(PLAN), task()))
     await writing.wait()
     attempt.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -24,7 +24,7 @@ from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
 from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
-from providers.models import paid_answers
+from providers.models import answers
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
@@ -45,7 +45,7 @@ from tests.unit.activities.scripted import (
 )
 
 TEXT = "Every table must be vacuumed before two billion transactions."
-DRAFT = roles.AnalysisDraft(findings=[])
+DRAFT = roles.AnalyzerAnswer(findings=[])
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ class Bench:
         self.engine = ScriptedEngine(DRAFT)
         self.kept = MemoryCalls()
         self.content = MemoryContent()
-        journal = CallJournal(self.kept, paid_answers)
+        journal = CallJournal(self.kept, answers)
         engines = {EngineKind.MODEL: self.engine, EngineKind.EXTRACTIVE: ExtractiveEngine(calls)}
         self.activities = RoleActivities(engines, self.content, journal, calls)
 
@@ -189,8 +189,8 @@ async def test_a_report_made_to_be_looked_through_for_ever_ends(text: str) -> No
 
     async with SubprocessPool(1, wall_seconds=5 * WALL_SECONDS) as pool:
         isolated = KillableCalls(pool)
-        engine = ScriptedEngine(roles.ReportTextDraft(markdown=text))
-        journal = CallJournal(MemoryCalls(), paid_answers)
+        engine = ScriptedEngine(roles.SynthesizerAnswer(markdown=text))
+        journal = CallJournal(MemoryCalls(), answers)
         activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, isolated)
         ticking = asyncio.create_task(tick())
         ended: str | None = "finished"

@@ -12,10 +12,10 @@ from activities.reporting.report_inputs import ReportInputs, gather_matter
 from activities.reporting.report_words import ReportWords
 from activities.reporting.verification import describe_checking, verification_facts
 from activities.roles.untrusted import LINE_CHARACTERS, break_lines
+from contracts.evidence import Verdict
 from contracts.messages import ReadRequest
 from contracts.request import Verify
 from providers import errors
-from providers.verification.rules_checker import Verdict
 from tests.fakes.permissions import PERMITTED
 from tests.unit.activities.reporting.sample import Sample
 from tests.unit.activities.scripted import SOURCE, URL, environment

@@ -4,17 +4,15 @@ from typing import Any
 
 import pytest
 
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_key, label_of
 from activities.roles.synthesizer import clean_report, finish_report
 from contracts import addresses, roles
 from contracts.evidence import ConfidenceSummary, ReportDraft
-from contracts.outcome import CallAccount, Exclusion
+from contracts.outcome import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput
-from tests.fakes import states
 from tests.unit.activities.scripted import SOURCE, common, finding, passage, reference, source
-from workflows.rules.report_check import report_issues
 
 TEXT = "Vacuum must visit every table. Old rows would seem to vanish. Autovacuum runs by itself."
 WEB = "https://example.org/Foo_(bar)?q=1"
@@ -51,7 +49,7 @@ async def drafted(
     """The draft, its stored text, and the warnings; without a marker in the text there are no findings to cite."""
     if not any(item.id in markdown for item in (A, B, C)):
         changes = {"findings": [], **changes}
-    work = Draft(request(**changes), roles.ReportTextDraft(markdown=markdown), {}, CallAccount(engine=engine))
+    work = RoleWork(request(**changes), roles.SynthesizerAnswer(markdown=markdown), {}, CallAccount(engine=engine))
     output, text = finish_report(work)
     return output.draft, text, output.account.warnings
 
@@ -246,20 +244,3 @@ async def test_a_hostile_report_can_be_stored() -> None:
     assert text.encode()
     assert "\x00" not in text
     assert draft.characters
-
-
-@pytest.mark.parametrize(
-    ("markdown", "found"),
-    [
-        (f"# T\n\n## Facts\n\nRows vanish [{B.id}]. Locks were left out, as asked.\n", []),
-        (f"# T\n\n## Locking\n\nRows vanish [{B.id}].\n", ["locks"]),
-        (f"# T\n\n## Facts\n\nA lock is held [{B.id}]. It ends. Locks block.\n", ["locks"]),
-    ],
-    ids=["said once", "a section", "several sentences"],
-)
-async def test_a_report_that_speaks_of_what_is_left_out_is_found(markdown: str, found: list[str]) -> None:
-    """It may say so once; the gate has the model write it again."""
-    draft, _, _ = await drafted(markdown, exclusions=[Exclusion(subject="locks", origin="person")])
-    assert draft.not_left_out == found
-    state = states.state(draft=draft.model_copy(update={"characters": 500, "has_headings": True}))
-    assert [issue.code for issue in report_issues(state)] == ["not_left_out"] * len(found)

@@ -10,12 +10,11 @@ from temporalio.exceptions import ApplicationError
 from activities.journal import CallJournal
 from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
-from contracts.plan import PlanNode
 from contracts.request import Turn
 from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence, EngineKind
-from providers.models import paid_answers
-from providers.models.capabilities import CapabilityOverrides
+from providers.models import answers
+from providers.models.endpoints import CapabilityOverrides
 from tests.fakes.isolation import HereCalls
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
@@ -47,7 +46,7 @@ class Bench:
     def __init__(self, engine: Any, api: MessagesApi) -> None:
         self.api = api
         self.content = MemoryContent()
-        journal = CallJournal(MemoryCalls(), paid_answers)
+        journal = CallJournal(MemoryCalls(), answers)
         self.activities = RoleActivities({EngineKind.MODEL: engine}, self.content, journal, HereCalls())
 
     async def run(self, role: RoleSpec[Any, Any], request: roles.RoleInput) -> Any:
@@ -142,32 +141,6 @@ async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
     assert "needs about" in caught.value.message
 
 
-async def test_a_window_that_nobody_named_is_found_out() -> None:
-    """Refusals, which cost nothing, lead to requests that fit; the next call begins with one that does (S0-099)."""
-    book = TokenBook(window=8_192, counts_tools=True)
-    async with MessagesApi(book=book) as api, engine_for({"default": api}) as engine:
-        one = Bench(engine, api)
-        await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
-        refused = [call.status for call in api.calls].count(400)
-        await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, query="And what does it cost?"))
-    assert 1 <= refused <= 4
-    assert [call.status for call in api.calls] == [*[400] * refused, 200, 200]
-    assert len(book.charges) == 2
-
-
-async def test_a_cap_on_answers_that_nobody_named_is_found_out() -> None:
-    """An endpoint that allows short answers only is asked for shorter ones, which the model is told."""
-    async with MessagesApi("short_answers") as api, engine_for({"default": api}) as engine:
-        one = Bench(engine, api)
-        output = await one.run(roles.SYNTHESIZER, await one.write_input(3))
-        await one.run(roles.SYNTHESIZER, await one.write_input(3, query="And what does it cost?"))
-    assert [call.status for call in api.calls][-2:] == [200, 200]
-    assert [call.status for call in api.calls].count(400) <= 6
-    assert api.requests[-1].body["max_tokens"] <= 4_096
-    assert "Keep the whole answer under" in api.requests[-1].prompt
-    assert any("shorter answers are asked for" in line for line in output.account.warnings)
-
-
 async def test_sources_are_shortened_alike() -> None:
     """A short source is shown whole, and longer ones share what is left, each with what speaks of the question."""
     async with bench(8_192) as one:
@@ -219,17 +192,3 @@ async def test_a_count_saves_content_that_an_estimate_would_cut() -> None:
             await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
             shown[counts] = len(one.api.requests[0].prompt)
     assert shown[True] > 1.2 * shown[False]
-
-
-async def test_estimates_learn_from_what_was_counted() -> None:
-    """After an answer the estimate is put right, so that the next call of the model is cut less."""
-    async with bench(14_000, characters_per_token=6.0) as one:
-        for number in range(3):
-            await one.run(
-                roles.ANALYZER,
-                await one.analyze_input(
-                    TEXTS["prose"], 20, query=f"What is vacuum {number}?", sub_query=PlanNode(id="sq-1", text="vacuum")
-                ),
-            )
-    lengths = [len(request.prompt) for request in one.api.requests]
-    assert lengths[0] < lengths[-1]

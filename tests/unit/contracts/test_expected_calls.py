@@ -22,7 +22,7 @@ from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ModelPrice
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, EngineKind, Phase
-from providers.models.capabilities import capability_table
+from providers.models.endpoints import capability_table
 
 SCRIPTS = {
     "signs": "<\"&>'",
@@ -142,7 +142,7 @@ def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
     """The whole prompt of each role, with the schema and the repair, fits into what the ledger reserves for it."""
     for role, request, documents in requests(script, largest=True):
         rendered = render_role(role, request, documents)
-        schema = json.dumps(role.draft.model_json_schema())
+        schema = json.dumps(role.answer.model_json_schema())
         sent = len(rendered.system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
         assert sent <= worst_call(role, request).input_tokens, role.name
 

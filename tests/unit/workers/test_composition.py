@@ -124,7 +124,7 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     engines = made["RoleActivities"][0]
     assert set(engines) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
     for isolated in (
-        *(engine._isolated for engine in engines.values()),
+        engines[EngineKind.EXTRACTIVE]._isolated,
         made["RoleActivities"][3],
         made["ReportingActivities"][3],
         made["judge_of"][0],

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.disk_space import LEAST_FREE_BYTES, free_bytes
-from workers.health import respond
+from workers.health import LEAST_FREE_BYTES, free_bytes, respond
 from workers.pools import PoolHealth
 
 

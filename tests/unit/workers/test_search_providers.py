@@ -21,7 +21,7 @@ SERVICES = [name for name in declared_names() if name != "anthropic"]
 
 def loaded(folder: Path, **environment: str) -> Settings:
     """The settings of these variables alone."""
-    return load_settings(environment=environment, working_directory=folder, user_folder=folder)
+    return load_settings(environment=environment, user_folder=folder)
 
 
 def variables(server: SearchApis) -> dict[str, str]:

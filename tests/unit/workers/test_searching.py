@@ -104,7 +104,7 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
 def configured(folder: Path, **variables: str) -> Settings:
     """The settings of these variables alone."""
     environment = {"RESEARCH_HOME": str(folder), **variables}
-    return load_settings(environment=environment, working_directory=folder, user_folder=folder)
+    return load_settings(environment=environment, user_folder=folder)
 
 
 async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path: Path) -> None:

@@ -120,7 +120,6 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
         update={
             "query": "the quokka question",
             "context": [Turn(question="quokka", answer="quokka")],
-            "question_words": ["quokka"],
             "audience": "quokka keepers",
             "region": "quokka land",
             "sections": ["Quokka"],
@@ -488,15 +487,12 @@ async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
     assert r"an \*odd\* task" in text
 
 
-async def test_what_a_person_leaves_out_holds_for_agents_that_begin_afterwards(tmp_path: Path) -> None:
-    """Guidance that no unit has taken up yet binds them, as it binds the run; its words reach nobody."""
-    run = await run_of(World(tmp_path))
-    run.inbox.steering.append(Guidance(origin="person", text="no quokkas and only the manual", left_out=["locks"]))
+async def test_what_the_request_excludes_is_excluded_for_agents_too(tmp_path: Path) -> None:
+    """They know it by the resolved request, and read nothing of it."""
+    run = await run_of(World(tmp_path), exclude=["locks"])
     await run.spawn(errands(TASKS[0], TASKS[2]))
-    (first, second) = host_of(run).agents
-    assert [one.subject for one in first.exclusions] == ["locks"]
-    assert "quokka" not in first.model_dump_json() + second.model_dump_json()
-    assert not [source.title for source in run.state.sources.values() if "Lock" in source.title]
+    assert [request.resolved.exclude for request in host_of(run).agents] == [["locks"], ["locks"]]
+    assert not [source.title for source in run.state.sources.values() if "locks" in source.title.casefold().split()]
 
 
 async def test_a_task_that_repeats_the_mark_of_the_run_is_not_given(tmp_path: Path) -> None:

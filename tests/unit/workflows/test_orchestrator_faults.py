@@ -8,7 +8,6 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.outcome import Guidance
 from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, RunStatus, StopReason, Tier
@@ -23,8 +22,6 @@ from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, repor
 from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
 from workflows.phases.closing import close
-from workflows.rules.guidance_reading import read_guidance
-from workflows.run.guidance import PERSON
 from workflows.run.inbox import Answered, Approved, Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
@@ -239,7 +236,7 @@ async def test_a_wish_becomes_a_step_that_an_agent_is_sent_for(tmp_path: Path) -
     driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
     for _ in range(2):
         await driver.step()
-    inbox.steering.append(read_guidance(PERSON, WISH, state))
+    inbox.steering.append(WISH)
     await driver.conduct()
     wished = [step for step in steps_of(state.plan) if step.gap_id]
     assert [step.status for step in wished] == [NodeStatus.COMPLETED]
@@ -270,7 +267,7 @@ async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypa
         driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
         for _ in range(2):
             await driver.step()
-        inbox.steering.append(read_guidance(PERSON, WISH, state))
+        inbox.steering.append(WISH)
         await driver.conduct()
         await world.close()
     turns = requests_of(api, "orchestrator")
@@ -297,11 +294,11 @@ async def test_a_wish_that_a_model_sends_nobody_for_is_researched_all_the_same(
         driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
         for _ in range(2):
             await driver.step()
-        inbox.steering.append(read_guidance(PERSON, WISH, state))
+        inbox.steering.append(WISH)
         await driver.conduct()
         await world.close()
     assert "The person who asked wants these, so send an agent for each: 4." in str(requests_of(api, "orchestrator"))
-    assert [record.task.text for record in state.agents] == [TASKS[0], "base backups"]
+    assert [record.task.text for record in state.agents] == [TASKS[0], WISH]
     assert [step.status for step in steps_of(state.plan)] == [
         NodeStatus.COMPLETED,
         NodeStatus.SKIPPED,
@@ -326,7 +323,7 @@ async def test_a_wish_that_no_cycle_is_left_for_ends_the_run_by_its_limit(
         driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
         for _ in range(2):
             await driver.step()
-        inbox.steering.append(read_guidance(PERSON, WISH, state))
+        inbox.steering.append(WISH)
         await driver.conduct()
         await world.close()
     assert state.result is not None
@@ -510,18 +507,6 @@ async def test_the_cascade_ends_within_the_deadline(tmp_path: Path, activity: st
     assert seconds <= limits["deadline_seconds"] + GRACE
     assert state.result is not None
     assert state.result.outcome in (Outcome.PARTIAL, Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT)
-
-
-async def test_guidance_that_leaves_out_reaches_plan_and_agents(tmp_path: Path) -> None:
-    """A step that nobody wants is skipped, no agent is sent for it, and its source is not read."""
-    world, inbox = World(tmp_path), Inbox()
-    state = await begin(world, strategy="orchestrator")
-    driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
-    await driver.step()
-    inbox.steering.append(Guidance(origin=PERSON, text="leave out locks", answer="left out: locks", left_out=["locks"]))
-    await driver.conduct()
-    assert not any("locks" in url for url in world.corpus.reads)
-    assert state.result is not None
 
 
 @pytest.mark.parametrize("role", ["outliner", "orchestrator", "agent"])

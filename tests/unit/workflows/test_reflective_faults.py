@@ -22,8 +22,6 @@ from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.phases.asking import AroundWaits
-from workflows.rules.guidance_reading import read_guidance
-from workflows.run.guidance import PERSON
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
@@ -177,7 +175,7 @@ async def test_what_a_person_asks_for_becomes_the_next_step(tmp_path: Path, afte
     for _ in range(after):
         reason = reason or await driver.step()
     done = len([step for step in steps_of(state.plan) if step.status is NodeStatus.COMPLETED])
-    inbox.steering.append(read_guidance(PERSON, WISH, state))
+    inbox.steering.append(WISH)
     await driver.conduct()
     steps = steps_of(state.plan)
     assert len(steps) <= 3
@@ -207,7 +205,7 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
         driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
         for _ in range(3):
             await driver.step()
-        inbox.steering += [read_guidance(PERSON, text, state) for text in (WISH, "What does a base backup copy?")]
+        inbox.steering += [WISH, "What does a base backup copy?"]
         await driver.conduct()
         await world.close()
     assert [(step.text == WISH, step.status) for step in steps_of(state.plan)] == [

@@ -27,7 +27,7 @@ from contracts.vocabulary import EngineKind
 from providers.extractive.scripted_turns import script_of
 from providers.isolation.killable_calls import KillableCalls
 from providers.isolation.pool import SubprocessPool
-from providers.models.capabilities import capabilities_of
+from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi, repeated
 from tests.fakes.own_process import ROOT

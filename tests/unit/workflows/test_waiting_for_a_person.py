@@ -17,10 +17,9 @@ from contracts import failures, strategies
 from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
 from contracts.request import Approve, Clarify
-from contracts.resolved import EffectiveGates, Permission, pack_words, permission_of
+from contracts.resolved import EffectiveGates, Permission, permission_of
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, NodeKind, Outcome, StopReason
-from providers.language_words import guidance_words
+from contracts.vocabulary import NodeKind, Outcome, StopReason
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import resolved as resolved_request
@@ -29,7 +28,6 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.rules import replies
-from workflows.rules.guidance_reading import read_guidance
 from workflows.run.inbox import Answered, Approved, Inbox, Said
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
@@ -255,20 +253,6 @@ def test_the_web_ui_says_what_is_waited_for_and_the_command() -> None:
     shown = details_markdown(state, 0.0)
     assert "waiting for the approval of plan version 2**, until 2026-11-21 13:00 UTC" in shown
     assert f"research approve r-test --version 2 --phrase '{APPROVAL_PHRASE}'" in shown
-
-
-def test_what_a_model_is_to_plan_is_not_promised_to_be_searched() -> None:
-    """Where a plan is made anew a person hears who is told; once it is carried out, what becomes of the wish."""
-    state, wish = waits(), "Look at backups; be nicer"
-    assert state.resolved is not None
-    by_model = {"engine": EngineKind.MODEL, "guidance_words": pack_words(guidance_words("en"))}
-    state.resolved = state.resolved.model_copy(update=by_model)
-    said = read_guidance("person", wish, state, for_planner=True)
-    assert said.answer == "told to the model: “backups”, “be nicer”"
-    assert read_guidance("person", wish, state).answer.startswith("searched for in the next iteration: “backups”")
-    state.resolved = state.resolved.model_copy(update={"engine": EngineKind.EXTRACTIVE})
-    said = read_guidance("person", wish, state, for_planner=True)
-    assert said.answer.startswith("searched for in the next phase: “backups”")
 
 
 def test_presets_ask_nobody() -> None:

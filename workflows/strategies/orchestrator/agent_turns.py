@@ -193,9 +193,6 @@ class _Sorting:
         if not self._left[SEARCH_TOOL]:
             self._refused[call.id] = "no search is left: open pages that were found, or report"
             return
-        if why := run.why_left_out(text):
-            self._refused[call.id] = f"this is left out: {why}"
-            return
         node = PlanNode(id=sub_query_id(text), text=text, iteration=run.state.iteration)
         self.wanted.nodes[node.id] = node
         self._of_call[call.id] = node
@@ -211,8 +208,8 @@ class _Sorting:
             )
         elif number in self._position.opened or number in self.wanted.pages:
             self._refused[call.id] = f"page {number} was opened already: its notes stand above"
-        elif run.keeps_out(found[number - 1].hit):
-            self._refused[call.id] = f"page {number} is left out by what the person wants"
+        elif run.is_excluded(found[number - 1].hit):
+            self._refused[call.id] = f"page {number} is excluded by the request"
         elif not self._left[OPEN_TOOL]:
             self._refused[call.id] = "no page is left to open: report what was found"
         else:

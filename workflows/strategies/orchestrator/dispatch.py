@@ -70,8 +70,6 @@ def _refusal(run: ResearchRun, asked: AgentArguments) -> str:
             f"task: {earlier} had this task already. Ask for what is still missing, or let {earlier} go on with "
             "continue_agent"
         )
-    if why := run.why_left_out(asked.task):
-        return f"task: this is left out: {why}"
     return ""
 
 

@@ -102,7 +102,6 @@ class OrchestratorStrategy:
     # --- units -----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> None:
         resolved, state = run.resolved, run.state
-        run.obey_request()
         request = OutlineInput(
             system_prompt=resolved.system_prompt,
             context=resolved.earlier_turns,

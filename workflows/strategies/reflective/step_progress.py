@@ -50,7 +50,7 @@ def progress_of(state: ResearchState) -> Progress:
 def named_step(state: ResearchState, unit: str) -> PlanNode | None:
     """The step that a unit of this name carried out; None for a unit that only analyzed what was left over."""
     steps, number = steps_of(state.plan), unit.removeprefix(f"{UnitKind.STEP}-")
-    return steps[int(number) - 1] if number.isdigit() and 0 < int(number) <= len(steps) else None
+    return steps[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(steps) else None
 
 
 def step_summary(state: ResearchState, unit: str) -> str:

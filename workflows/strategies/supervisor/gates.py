@@ -8,7 +8,6 @@ from contracts.outcome import GateIssue, GateResult
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GatePolicy, NodeStatus, Phase, Quality
-from workflows.rules.leaving_out import why_left_out
 from workflows.rules.report_check import report_issues
 
 MIN_QUERY_CHARACTERS = 10
@@ -54,7 +53,7 @@ def check_plan(state: ResearchState) -> GateResult:
 def check_sources(state: ResearchState) -> GateResult:
     """Enough sources, a good one among them, half of the sub-queries done."""
     sources = state.readable_sources()
-    queries = [query for query in state.plan.sub_queries if not why_left_out(state, query.text)]
+    queries = state.plan.sub_queries
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     issues = []
     if len(sources) < MIN_SOURCES:

@@ -7,13 +7,12 @@ from contracts.plan import PlanNode
 from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, NodeStatus, Phase, StopReason
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import refine_input
 from workflows.phases.writing import write_report
 from workflows.rules.gaps import apply_assessments, asked_for
-from workflows.rules.leaving_out import skip_left_out
 from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
@@ -102,7 +101,6 @@ class SupervisorStrategy:
     async def _plan(self, run: ResearchRun) -> Unit:
         state, resolved = run.state, run.resolved
         limit = resolved.limits.max_sub_queries
-        run.obey_request()
         request = PlanInput(
             system_prompt=resolved.system_prompt,
             context=resolved.earlier_turns,
@@ -113,13 +111,12 @@ class SupervisorStrategy:
             issues=run.issues(Phase.PLANNING),
         )
         output = await run.ask(PLANNER, "plan", request)
-        queries = skip_left_out(state, plan_sub_queries(output.sub_queries, state.iteration, limit))
+        queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         if state.sources or state.candidates:
             # A late reflection wants another plan: what was found for the first one is found for nothing.
             state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
         run.draft_plan(output.research_brief, queries)
-        run.record_left_out(query for query in queries if query.status is NodeStatus.SKIPPED)
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Unit:

@@ -7,7 +7,7 @@ import pytest
 from client.cli.command_errors import CommandError, explain, run_guarded, write_crash_file
 from client.client_errors import NoWorker, RunClosed, RunUnknown
 from providers.errors import CorpusUnknown, StorageFull
-from workers.dev_server.server_files import ServerError
+from workers.dev_server import ServerError
 from workers.settings.loading import SettingsError
 
 

@@ -16,11 +16,8 @@ from tests.fakes import states
 SUPERVISOR = declaration("supervisor")
 LIMITS = preset("supervisor", Depth.MEDIUM)
 UNCAPPED = LIMITS.model_copy(update={"max_cost_usd": None})
-PRICES = PriceTable(
-    as_of="2026-11-21",
-    source="a test",
-    models={"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)},
-)
+OWN = {"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)}
+PRICES = PriceTable(OWN)
 MODELS = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
@@ -83,7 +80,7 @@ def test_a_model_at_an_endpoint_has_the_price_that_its_calls_are_accounted_at() 
     assert told.cost_usd == estimate(SUPERVISOR, UNCAPPED, dict.fromkeys(MODELS, "dear"), PRICES, thinks=False).cost_usd
     assert (told.by_role[0].model, told.unpriced_models) == ("office:dear", [])
     assert estimate(SUPERVISOR, UNCAPPED, models, PRICES, thinks=False).unpriced_models == ["office:dear"]
-    own = PRICES.with_models({"office:dear": PriceEntry(input=0, output=0)})
+    own = PriceTable({**OWN, "office:dear": PriceEntry(input=0, output=0)})
     assert estimate(SUPERVISOR, UNCAPPED, models, own, thinks=False, endpoints=["office"]).cost_usd == Range(
         low=0, high=0
     )
@@ -97,7 +94,7 @@ def test_a_model_that_thinks_stays_within_the_range() -> None:
     assert thinking.tokens.high == told.tokens.high + told.calls.high * 5_000
     for before, after in zip(told.by_role, thinking.by_role, strict=True):
         assert after.output_tokens.high == before.output_tokens.high + before.calls.high * 5_000
-        per_token = PRICES.models[after.model].output / 1e6
+        per_token = OWN[after.model].output / 1e6
         more = after.cost_usd.high - before.cost_usd.high
         assert more == pytest.approx(before.calls.high * 5_000 * per_token, abs=2e-4)
 

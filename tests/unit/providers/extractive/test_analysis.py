@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.addresses import digest, sub_query_id
-from contracts.outcome import Exclusion
 from contracts.plan import PlanNode
-from contracts.roles import AnalysisDraft
+from contracts.roles import AnalyzerAnswer
 from contracts.vocabulary import Quality
 from providers.extractive.facets import QUALIFICATION
 from providers.extractive.passage_analyzer import analyze
@@ -17,13 +16,13 @@ from providers.extractive.question_terms import text_keys
 from tests.unit.providers.extractive.samples import PAGES, analyze_input, documents, extract, sources
 
 
-def over(text: str, question: str, **more: object) -> AnalysisDraft:
+def over(text: str, question: str, **more: object) -> AnalyzerAnswer:
     """Analyze one text."""
     given_sources = [extract("page", text, title="Page", quality=Quality.MEDIUM)]
     return analyze(analyze_input(question, sources=given_sources, **more), {digest(text): text})
 
 
-def quotes(draft: AnalysisDraft) -> list[str]:
+def quotes(draft: AnalyzerAnswer) -> list[str]:
     """All quotes of a draft."""
     return [quote.quote for found in draft.findings for quote in found.quotes]
 
@@ -186,23 +185,6 @@ def test_any_text_gives_only_true_quotes(lines: list[str]) -> None:
             assert "```" not in quote.quote
     keys = [text_keys(found.quotes[0].quote, "en") for found in draft.findings]
     assert not any(containment(a, b) >= 0.7 for n, a in enumerate(keys) for b in keys[n + 1 :])
-
-
-def test_passages_about_what_is_left_out_make_room_for_others() -> None:
-    """They are left out before the best are chosen, by their words or by their heading."""
-    text = (
-        "# Vaults\n\nA vault keeps the gold of the town, says the keeper of the vault.\n\n"
-        "The gold in the vault is counted by the guild every spring, and nobody else may touch it.\n\n"
-        "## The guild\n\nIn the vault the gold lies on three shelves of oak, as the town has ordered it.\n"
-    )
-    question = "Where is the gold in the vault?"
-    everything = "\n".join(quotes(over(text, question)))
-    assert "guild" in everything
-    assert "shelves" in everything
-    left = "\n".join(quotes(over(text, question, exclusions=[Exclusion(subject="guilds", origin="person")])))
-    assert "keeps the gold" in left
-    assert "guild" not in left
-    assert "shelves" not in left
 
 
 def test_search_in_other_words_repeats_one_answer_only() -> None:

@@ -1,66 +1,294 @@
-"""Answers as the call store keeps them."""
+"""From a reply to an answer, and from an answer to the journal and back, without any endpoint."""
 
 import dataclasses
 import json
+import time
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from contracts.outcome import Usage
-from contracts.roles import PLANNER, SUPERVISOR, PlanDraft, PlanInput, RoleSpec
+from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanInput, PlannerAnswer, RoleSpec, SynthesizerAnswer
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, usage_of
-from providers.interfaces import AnswerCodec, EngineAnswer, EngineTask
-from providers.models import paid_answers
-from providers.models.paid_answers import answer_from_json, answer_to_json, request_fingerprint
-
-USAGE = Usage(model_calls=1, input_tokens=10, output_tokens=3, cost_usd=None)
-INPUT = PlanInput(
-    research_id="r-1", operation="plan/1", engine=EngineKind.MODEL, model="m", date="2026-11-21", query="q"
+from providers.errors import (
+    AnswerCut,
+    AnswerRefused,
+    AnswerUnusable,
+    ContentCorrupt,
+    InvalidOutput,
+    Unavailable,
+    usage_of,
 )
+from providers.interfaces import EngineAnswer, EngineTask, Message
+from providers.models.answers import (
+    MAX_ANSWER_CHARACTERS,
+    answer_from_json,
+    answer_of,
+    answer_to_json,
+    read_reply,
+    request_fingerprint,
+    turn_of,
+)
+from providers.models.chat import ChatReply, TokenCounts
+from providers.models.fitting import messages_for
+
+PLAN = {"research_brief": "b", "sub_queries": [{"query": "q"}]}
+PLAN_TEXT = json.dumps(PLAN)
+SECRET = "zebra"
+THOUGHTS = f'Hm, the {SECRET}. Perhaps {{"research_brief": "{SECRET}", "sub_queries": [{{"query": "{SECRET}"}}]}}?'
+
+
+def reply(text: str = "", *, tool: Any = None, stop: str | None = "end_turn", **rest: Any) -> ChatReply:
+    """A reply as it is read from the wire."""
+    return ChatReply(text, tool, stop, TokenCounts(), "m", **rest)
+
+
+def problem(role: Any, given: ChatReply) -> str:
+    """The problem of a reply; it never repeats the reply."""
+    with pytest.raises(InvalidOutput) as caught:
+        answer_of(role, given)
+    assert SECRET not in caught.value.problem
+    return caught.value.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "liberties"),
+    [
+        (PLAN_TEXT, 0),
+        (f"```json\n{PLAN_TEXT}\n```", 1),
+        (f"Here it is: {PLAN_TEXT} I hope it helps.", 1),
+        (f"Of the set {{a, b}} I take:\n{PLAN_TEXT}", 1),
+        (f"An example would be {{}} but really {PLAN_TEXT}", 1),
+        (f"{PLAN_TEXT}}}}}", 1),
+        (PLAN_TEXT[:-1] + ",}", 1),
+        (PLAN_TEXT[:-1] + ",} I hope it helps.", 1),
+        (PLAN_TEXT[:-1], 1),
+        (f"```json\n{PLAN_TEXT[:-2]}\n```", 1),
+        (PLAN_TEXT.replace('"b"', '"he said "go" to me"'), 1),
+        (PLAN_TEXT.replace('"b"', '"two\nlines"'), 0),
+    ],
+)
+def test_the_object_in_the_text_is_found_and_repaired(text: str, liberties: int) -> None:
+    """Fences, prose, trailing commas and missing closers do no harm, and each liberty is a warning (X-15)."""
+    answer, warnings = answer_of(PLANNER, reply(text))
+    assert isinstance(answer, PlannerAnswer)
+    assert answer.sub_queries[0].query == "q"
+    assert len(warnings) == liberties
+
+
+def test_the_tool_input_goes_before_the_text() -> None:
+    """The input of the answer tool counts, as an object or as text, whatever stands beside it (X-15)."""
+    for one in (reply("some talk", tool=PLAN, stop="tool_use"), reply(tool=PLAN_TEXT)):
+        assert answer_of(PLANNER, one)[0] == PlannerAnswer.model_validate(PLAN)
+
+
+@pytest.mark.parametrize("before", ["<think>\n", " \n<think>", "<thinking>", ""])
+@pytest.mark.parametrize("between", ["\n</think>\n\n", "</think>\n", "\n</thinking>\n"])
+def test_thoughts_before_the_answer_are_no_part_of_it(before: str, between: str) -> None:
+    """Neither a report nor a plan is made of what a model thinks aloud, even if the opening mark is lost."""
+    written, warnings = answer_of(SYNTHESIZER, reply(f"{before}{THOUGHTS}{between}# A report\n\nIt is `</think>` [1]."))
+    assert written == SynthesizerAnswer(markdown="# A report\n\nIt is `</think>` [1].")
+    assert len(warnings) == 1
+    planned, _ = answer_of(PLANNER, reply(f"{before}{THOUGHTS}{between}```json\n{PLAN_TEXT}\n```"))
+    assert planned == PlannerAnswer.model_validate(PLAN)
+
+
+def test_marks_within_an_answer_are_words_like_others() -> None:
+    """A report about models that think aloud, and a plan for one, stay as they are."""
+    report = "Some models write `<think>` first.\n</think>\nThen they answer, after `</think>`, as shown:\n</think>\n"
+    assert answer_of(SYNTHESIZER, reply(report)) == (SynthesizerAnswer(markdown=report.strip()), [])
+    plan = PLAN_TEXT.replace('"q"', '"what does </think>\\n mean?"')
+    assert answer_of(PLANNER, reply(plan))[0].sub_queries[0].query.startswith("what does </think>")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "empty"),
+        (f"<think>\n{THOUGHTS}", "empty"),
+        (f"I know nothing about the {SECRET}.", "no JSON object"),
+        ("[1, 2]", "no JSON object"),
+        (PLAN_TEXT[:30], "no JSON object"),
+        (f'{{"wrapper": [{PLAN_TEXT}, {{"sub_queries": [{{"query": "{SECRET}', "no JSON object"),
+        ('{"a": ' + "[" * 3_000 + "]" * 3_000 + "}", "no JSON object"),
+        ('{"a":' * 40_000, "no JSON object"),
+        ('{"a": "' + "x" * MAX_ANSWER_CHARACTERS + '"}', "longer than"),
+        (f'{{"sub_queries": 7, "{SECRET}": 1}}', "sub_queries: "),
+        (f'{{"sub_queries": [{{"query": "q", "priority": "{SECRET}"}}]}}', "sub_queries.0.priority: "),
+        ('{"research_brief": "b"}', "sub_queries: Field required"),
+    ],
+)
+def test_the_problem_is_named_by_path_and_never_repeats_the_answer(text: str, named: str) -> None:
+    """Each problem is a short `path: message` line that can be a part of the repair prompt."""
+    assert named in problem(PLANNER, reply(text))
+
+
+def test_many_problems_are_counted_and_not_listed() -> None:
+    """The problem stays short however wrong an answer is."""
+    lines = problem(PLANNER, reply(json.dumps({"sub_queries": [{"priority": "x"}] * 50}))).splitlines()
+    assert len(lines) == 9
+    assert lines[-1] == "and 92 more"
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"),
+    [
+        *((stop, AnswerCut) for stop in ("max_tokens", "model_context_window_exceeded", "pause_turn", "length")),
+        ("refusal", AnswerRefused),
+    ],
+)
+@pytest.mark.parametrize("role", [PLANNER, SYNTHESIZER])
+def test_a_cut_answer_or_a_refusal_is_never_complete(role: Any, stop: str, error: type[Exception]) -> None:
+    """Even where the text happens to be readable, it is refused."""
+    with pytest.raises(error):
+        answer_of(role, reply(PLAN_TEXT, stop=stop))
+
+
+def test_without_a_stop_reason_only_a_visibly_whole_answer_counts() -> None:
+    """JSON shows its own end; missing closers and plain text do not."""
+    assert answer_of(PLANNER, reply(PLAN_TEXT, stop=None))[0] == PlannerAnswer.model_validate(PLAN)
+    problem(PLANNER, reply(PLAN_TEXT[:-1], stop=None))
+    with pytest.raises(AnswerCut):
+        answer_of(SYNTHESIZER, reply("# Report", stop=None))
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("# Report\n\nwords {not json", "# Report\n\nwords {not json"),
+        ("```markdown\n# Report\n```", "# Report"),
+        ("```\na\n```\ntext\n```\nb\n```", "```\na\n```\ntext\n```\nb\n```"),
+    ],
+)
+def test_plain_text_is_taken_as_it_is(text: str, taken: str) -> None:
+    """A role of plain text gets the visible text as its one field; only a fence around all of it goes."""
+    assert answer_of(SYNTHESIZER, reply(text))[0] == SynthesizerAnswer(markdown=taken)
+
+
+PIECES = some.sampled_from(
+    ["{", "}", "[", "]", '"', "\\", ",", ":", "```json\n", PLAN_TEXT, PLAN_TEXT[:-1], " ", "NaN"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=some.one_of(some.text(), some.lists(PIECES, max_size=30).map("".join)),
+    stop=some.sampled_from(["end_turn", "tool_use", None, "max_tokens", "new_reason"]),
+)
+def test_any_text_gives_an_answer_or_a_known_error(text: str, stop: str | None) -> None:
+    """Whatever a model writes, the result is an answer that UTF-8 can carry, or an error with a short reason."""
+    body = {"content": [{"type": "text", "text": text}], "stop_reason": stop, "usage": {}}
+    for role in (PLANNER, SYNTHESIZER):
+        try:
+            answer, _ = answer_of(role, read_reply(json.dumps(body).encode(), "m"))
+        except AnswerUnusable as error:
+            assert len(str(error)) < 2_000  # noqa: PT017 - either end is right
+        else:
+            assert answer.model_dump_json().encode()
+
+
+@pytest.mark.parametrize("piece", ['{"a" b ', "{'a': 'it's ", '"a"', '{"a": /*', "word "])
+def test_repair_takes_time_that_grows_with_the_text(piece: str) -> None:
+    """The longest answer that is looked at costs a few seconds of processor time at most."""
+    text = ('{"a": ' + piece * MAX_ANSWER_CHARACTERS)[: MAX_ANSWER_CHARACTERS - 1] + "}"
+    begun = time.process_time()
+    with pytest.raises(InvalidOutput):
+        answer_of(PLANNER, reply(text))
+    assert time.process_time() - begun < 8
+
+
+# --- from the wire ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5-20251001"),
+        ("/models/my model.gguf", "/models/my model.gguf"),
+        ("m\n## Report\n\x07\u202e![x](y)", "m Reportxy"),
+        ("x" * 10_000, "x" * 100),
+        ("[]<>\n", "requested-1"),
+        (None, "requested-1"),
+        (["m"], "requested-1"),
+    ],
+)
+def test_names_from_the_wire_are_short_and_harmless(given: object, taken: str) -> None:
+    """A model's name stands in state, logs and reports: bounded, on one line, without Markdown."""
+    body = {"content": [], "model": given, "stop_reason": given}
+    read = read_reply(json.dumps(body).encode(), "requested-1")
+    assert read.model == taken
+    assert (read.stop_reason or "requested-1") == taken
+
+
+def test_what_strict_json_forbids_is_read_all_the_same() -> None:
+    """Lone surrogates and broken bytes are replaced, for the answer was paid; a body that is no message is not."""
+    body = b'{"content": [{"type": "text", "text": "a\\ud800b\xff"}], "stop_reason": "end_turn", "usage": {}}'
+    assert read_reply(body, "m").text == "a\ufffdb\ufffd"
+    nested = b'{"content": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}"
+    assert read_reply(nested, "m") == ChatReply("", None, None, TokenCounts(known=False), "m")
+    for wrong in (b"", b"<html>", b"[]", b'{"type": "error"}'):
+        with pytest.raises(Unavailable):
+            read_reply(wrong, "m")
+
+
+# --- turns -----------------------------------------------------------------------------------------------------------
+CALL = {"type": "tool_use", "id": "a", "name": "look_up", "input": {"word": "vacuum"}}
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+HIDDEN = {"type": "redacted_thinking", "data": "xyz"}
+
+
+def test_a_turn_has_calls_texts_and_thoughts_in_order() -> None:
+    """Unknown kinds of blocks are left out, and so are thoughts aloud; signed thoughts return to their author only."""
+    aloud = {"type": "text", "text": "<think>Hm.</think>So."}
+    turn, warnings = turn_of("p:m", reply(stop="tool_use", blocks=[THOUGHT, HIDDEN, aloud, {"type": "server"}, CALL]))
+    assert turn.content == [THOUGHT, HIDDEN, {"type": "text", "text": "So."}, CALL]
+    assert (turn.stop, turn.author, len(warnings)) == ("tool_use", "p:m", 1)
+    spoken = [Message("assistant", [THOUGHT, CALL], "p:m")]
+    assert messages_for("p:m", spoken) == [{"role": "assistant", "content": [THOUGHT, CALL]}]
+    assert messages_for("p:other", spoken) == [{"role": "assistant", "content": [CALL]}]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "stop", "error"),
+    [
+        ([CALL], "max_tokens", AnswerCut),
+        ([CALL], "refusal", AnswerRefused),
+        ([THOUGHT], "end_turn", InvalidOutput),
+        ([{"type": "text", "text": " "}], "end_turn", InvalidOutput),
+        ([{"type": "text", "text": 7}], "end_turn", InvalidOutput),
+    ],
+)
+def test_what_is_no_turn_is_refused(blocks: list[dict[str, Any]], stop: str, error: type[Exception]) -> None:
+    """A call whose end may be missing, a refusal, and a turn that says nothing."""
+    with pytest.raises(error):
+        turn_of("p:m", reply(stop=stop, blocks=blocks))
+
+
+# --- the journal -----------------------------------------------------------------------------------------------------
+USAGE = Usage(model_calls=1, input_tokens=10, output_tokens=3, cost_usd=None)
+INPUT = PlanInput(research_id="r-1", operation="plan/1", engine=EngineKind.MODEL, model="m", query="q")
 ROLE: RoleSpec[Any, Any] = PLANNER
 TASK = EngineTask(ROLE, INPUT, {}, "role: planner", "plan it", "1")
 
 
-def test_an_answer_comes_back_as_it_was() -> None:
-    """Draft, usage, model and warnings survive; the text can be written as UTF-8."""
-    draft = PlanDraft.model_validate({"research_brief": "é\n", "sub_queries": [{"query": "q", "priority": 2}]})
-    answer = EngineAnswer(draft, EngineKind.MODEL, "m-1", USAGE, ["a liberty"])
+def test_answers_come_back_from_the_journal_as_they_were() -> None:
+    """Answer, usage, model and warnings survive; an unusable answer is raised again with its cost."""
+    draft = PlannerAnswer.model_validate({"research_brief": "é\n", "sub_queries": [{"query": "q", "priority": 2}]})
+    answer = EngineAnswer(draft, EngineKind.MODEL, "m-1", USAGE, ["a liberty"], 0.5)
     assert answer_from_json(answer_to_json(answer), PLANNER) == answer
+    for kind in (InvalidOutput, AnswerCut, AnswerRefused):
+        with pytest.raises(kind, match=r"a\.b: wrong") as caught:
+            answer_from_json(answer_to_json(kind("a.b: wrong", usage=USAGE, model="m-1")), PLANNER)
+        assert (usage_of(caught.value), caught.value.model) == (USAGE, "m-1")
 
 
-@pytest.mark.parametrize("kind", [InvalidOutput, AnswerCut, AnswerRefused])
-def test_an_unusable_answer_is_raised_again_with_its_cost(kind: type[AnswerUnusable]) -> None:
-    """A paid answer that cannot be used is kept as well, so that reading it costs nothing again."""
-    kept = answer_to_json(kind("a.b: wrong", usage=USAGE, model="m-1"))
-    with pytest.raises(kind, match=r"a\.b: wrong") as caught:
-        answer_from_json(kept, PLANNER)
-    assert type(caught.value) is kind
-    assert usage_of(caught.value) == USAGE
-    assert caught.value.model == "m-1"
-    assert not isinstance(caught.value, InvalidOutput) or caught.value.problem == "a.b: wrong"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{}", '{"kind": "answer"}', '{"kind": "x", "usage": {}}', "[" * 9_000]
-)
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"unusable": "x", "usage": {}}', "[" * 9_000])
 def test_a_poisoned_entry_is_recognized(text: str) -> None:
-    """What is no kept answer raises `ContentCorrupt` and is never taken for one."""
-    with pytest.raises(ContentCorrupt, match="cannot be read"):
-        answer_from_json(text, PLANNER)
-
-
-def test_the_module_is_the_codec_of_the_call_store() -> None:
-    """What the journal of paid calls needs is here under the agreed names."""
-    codec: AnswerCodec = paid_answers
-    assert codec.request_fingerprint(TASK) == request_fingerprint(TASK)
-
-
-def test_an_answer_of_another_role_is_not_taken() -> None:
-    """The draft is checked against the role's own schema."""
-    kept = answer_to_json(EngineAnswer(PlanDraft(sub_queries=[]), EngineKind.MODEL))
-    with pytest.raises(ContentCorrupt, match="cannot be read"):
-        answer_from_json(kept, SUPERVISOR)
+    """A text that is no answer of the role raises `ContentCorrupt` and never passes for one."""
+    other = answer_to_json(EngineAnswer(PlannerAnswer(sub_queries=[]), EngineKind.MODEL))
+    for entry, role in ((text, PLANNER), (other, SUPERVISOR)):
+        with pytest.raises(ContentCorrupt, match="cannot be read"):
+            answer_from_json(entry, role)
 
 
 @pytest.mark.parametrize(
@@ -68,20 +296,15 @@ def test_an_answer_of_another_role_is_not_taken() -> None:
     [
         dataclasses.replace(TASK, system="role: planner!"),
         dataclasses.replace(TASK, prompt="plan it well"),
+        dataclasses.replace(TASK, messages=[Message("user", [])]),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"model": "n"})),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"repair": "a: wrong"})),
         dataclasses.replace(TASK, role=dataclasses.replace(ROLE, output_tokens=1)),
-        dataclasses.replace(TASK, role=dataclasses.replace(ROLE, draft=SUPERVISOR.draft)),
+        dataclasses.replace(TASK, role=dataclasses.replace(ROLE, answer=SUPERVISOR.answer)),
     ],
 )
 def test_every_part_of_a_request_is_in_its_fingerprint(other: EngineTask) -> None:
-    """Two requests that could be answered differently never share a key."""
+    """Two requests that could be answered differently never share a key; attempts of one request do."""
     assert request_fingerprint(other) != request_fingerprint(TASK)
-
-
-def test_the_fingerprint_does_not_depend_on_the_attempt() -> None:
-    """The time limit and the run's own bookkeeping change from try to try and do not count."""
     later = dataclasses.replace(TASK, input=INPUT.model_copy(update={"time_limit_seconds": 7.0, "operation": "plan/2"}))
     assert request_fingerprint(later) == request_fingerprint(TASK)
-    assert len(request_fingerprint(TASK)) == 64
-    assert json.loads(answer_to_json(EngineAnswer(PlanDraft(sub_queries=[]), EngineKind.MODEL)))["format"] == 1

@@ -121,7 +121,7 @@ def test_a_bad_plug_in_is_named(
     with pytest.raises(ValueError, match=problem):
         declare_installed()
     with pytest.raises(SettingsError, match=problem):
-        load_settings(environment={}, working_directory=tmp_path, user_folder=tmp_path)
+        load_settings(environment={}, user_folder=tmp_path)
     assert declared_names() == before
 
 

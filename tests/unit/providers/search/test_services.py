@@ -6,7 +6,7 @@ import pytest
 
 from contracts.messages import SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
-from providers.models.prices import load_prices
+from providers.models.prices import PriceTable
 from providers.search.anthropic_search import USD_PER_SEARCH, cost_usd
 from providers.search.brave import LAST_PAGE, LONGEST_PAGE, page_for
 from providers.search.declarations import search_declaration
@@ -339,5 +339,5 @@ async def test_an_empty_account_is_a_matter_of_configuration() -> None:
 def test_a_cost_is_tokens_and_searches_or_unknown(usage: Any, model: str, cost: float | None) -> None:
     """Figures are never made up: without a price or a count the cost is null."""
     assert USD_PER_SEARCH == 0.01
-    assert cost_usd(load_prices(), model, usage) == (None if cost is None else pytest.approx(cost))
+    assert cost_usd(PriceTable(), model, usage) == (None if cost is None else pytest.approx(cost))
     assert cost_usd(None, model, usage) is None

@@ -1,0 +1,334 @@
+"""Replies of models: read from the wire, checked against the role's schema, and written for the journal of paid calls.
+
+An answer of a schema is the input of the answer tool, else the first JSON object in the text that fits, else the same
+object after repair. A problem is stated in lines `path: message` that repeat nothing of the answer: they go into the
+prompt of the repair call.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeGuard
+
+import json_repair
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from contracts.base import Contract
+from contracts.outcome import Usage
+from contracts.roles import RoleSpec
+from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
+from contracts.tools import ToolSpec
+from contracts.vocabulary import EngineKind
+from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
+from providers.interfaces import EngineAnswer, EngineTask
+from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
+
+Role = RoleSpec[Any, Any]
+MAX_ANSWER_CHARACTERS: Final = 200_000
+"""Three times the longest cap of a role; repairing as much takes two seconds of processor time at most."""
+MAX_CANDIDATES: Final = 20
+MAX_PROBLEM_LINES: Final = 8
+MAX_LINE_CHARACTERS: Final = 160
+COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
+CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
+REFUSED: Final = {"refusal", "content_filter"}
+OBJECT_START: Final = re.compile(r'\{\s*["}]')
+THOUGHTS_AT_START: Final = re.compile(
+    r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)"
+    r"|(?!\s*(?:\{|```))(?:(?!<think).)*?</think(?:ing)?>(?=[ \t]*(?:[\n{#]|\Z))",
+    re.DOTALL,
+)
+"""Thoughts before an answer, with their opening mark or, where a server put that into the prompt, without it. Marks
+within a JSON object or a sentence are words like others."""
+NO_NAME: Final = re.compile(r"[^\w.:/@+, -]+")
+
+
+# --- from the wire ---------------------------------------------------------------------------------------------------
+def read_reply(body: bytes, requested_model: str) -> ChatReply:
+    """Read a response of status 200.
+
+    Raises `Unavailable` when the body is no message at all (an HTML page, an error object, nothing): no answer was
+    given, and trying again may help. A message that nests too deep to be read was given and paid: an empty reply.
+    """
+    try:
+        message = _read_json(body)
+    except RecursionError:
+        return ChatReply("", None, None, TokenCounts(known=False), requested_model)
+    except ValueError:
+        raise Unavailable("the model endpoint answered with status 200 but not with readable JSON") from None
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        raise Unavailable("the model endpoint answered with status 200 but with no message")
+    blocks = [block for block in message["content"] if isinstance(block, dict)]
+    tokens, warnings = read_tokens(message.get("usage"))
+    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    called = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL]
+    return ChatReply(
+        text="\n".join(text for text in texts if isinstance(text, str)),
+        tool_input=called[0].get("input") if called else None,
+        stop_reason=_name(message.get("stop_reason")) or None,
+        tokens=tokens,
+        model=_name(message.get("model")) or requested_model,
+        warnings=warnings,
+        blocks=blocks,
+    )
+
+
+def read_count(body: bytes) -> int:
+    """Read a count of tokens. Raises `Unavailable` when the body names no number."""
+    try:
+        count = _read_json(body)["input_tokens"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        count = None
+    if not is_count(count) or count == 0:
+        raise Unavailable("the model endpoint counted no tokens")
+    return count
+
+
+def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
+    """Read the counts of an answer, with a warning for figures that are absent or absurd; caches may be missing."""
+    given = usage if isinstance(usage, dict) else {}
+    counts = {
+        "input_tokens": given.get("input_tokens"),
+        "output_tokens": given.get("output_tokens"),
+        "cache_read_input_tokens": given.get("cache_read_input_tokens") or 0,
+        "cache_creation_input_tokens": given.get("cache_creation_input_tokens") or 0,
+    }
+    wrong = [name for name, count in counts.items() if not is_count(count)]
+    warnings = [f"the endpoint gave no usable number for {', '.join(wrong)}"] if wrong else []
+    known = [count if is_count(count) else 0 for count in counts.values()]
+    return TokenCounts(known[0], known[1], known[2], known[3], known=not wrong), warnings
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number from 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _read_json(body: bytes) -> Any:
+    try:
+        return from_json(body)
+    except ValueError:
+        # What strict JSON forbids: lone surrogates, bytes that are no UTF-8, endless numbers. The answer was paid.
+        return _encodable(json.loads(body.decode("utf-8", "replace"), parse_int=_integer))
+
+
+def _integer(digits: str) -> int:
+    """Read an integer of at most 19 digits, as 64 bits have; Python refuses to read more than 4,300."""
+    return int(digits[:19])
+
+
+def _encodable(value: Any) -> Any:
+    """Replace lone surrogates, which JSON may spell and UTF-8 cannot carry."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def _name(given: Any) -> str:
+    """A name that an endpoint gave, fit for reports and logs: short, on one line, of letters and few other signs."""
+    return " ".join(NO_NAME.sub("", given[:400]).split())[:100].rstrip() if isinstance(given, str) else ""
+
+
+# --- answers of a schema ---------------------------------------------------------------------------------------------
+@lru_cache(maxsize=64)
+def schema_text(answer: type[Contract]) -> str:
+    """JSON schema of an answer, fields in the order of their declaration."""
+    return json.dumps(answer.model_json_schema())
+
+
+def answer_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
+    """Read the answer of a reply, with a warning for each liberty that was taken.
+
+    Raises `AnswerRefused`, `AnswerCut` (however complete a cut answer looks), or `InvalidOutput`.
+    """
+    check_end(reply)
+    if isinstance(reply.tool_input, dict) and not role.plain_text:
+        return _validated(role, reply.tool_input), []
+    text, warnings = without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
+    if not text:
+        raise InvalidOutput("$: the answer is empty")
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        raise InvalidOutput(f"$: the answer is longer than {MAX_ANSWER_CHARACTERS} characters")
+    complete = reply.stop_reason in COMPLETE
+    if role.plain_text:
+        if not complete:
+            raise AnswerCut("the endpoint did not say that the answer was complete")
+        return _validated(role, {role.text_field: _without_fence(text)}), warnings
+    answer, liberties = _from_text(role, text, may_close=complete and not role.whole_answers)
+    return answer, [*warnings, *liberties]
+
+
+def check_end(reply: ChatReply) -> None:
+    """Raise `AnswerRefused` or `AnswerCut` for a reply that says so."""
+    if reply.stop_reason in REFUSED:
+        raise AnswerRefused("the model declined to answer")
+    if reply.stop_reason in CUT:
+        raise AnswerCut("the answer was cut off before its end")
+
+
+def without_thoughts(text: str) -> tuple[str, list[str]]:
+    """Remove the thoughts before an answer, with a warning if there were any."""
+    thoughts = THOUGHTS_AT_START.match(text)
+    if thoughts is None:
+        return text.strip(), []
+    return text[thoughts.end() :].strip(), ["the model's thoughts before its answer were left out"]
+
+
+def _without_fence(text: str) -> str:
+    """The text without a code fence around all of it."""
+    opening, _, inner = text.partition("\n")
+    body = inner.removesuffix("```")
+    fenced = opening.startswith("```") and len(body) < len(inner) and "```" not in body
+    return body.strip() if fenced else text
+
+
+def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[Contract, list[str]]:
+    """The first object in the text that fits the schema. Raises `InvalidOutput` with the first problem."""
+    problem: InvalidOutput | None = None
+    for value, warnings in _objects(text.rstrip("` \n"), may_close=may_close):
+        try:
+            return _validated(role, _encodable(value) if "\\u" in text else value), warnings
+        except InvalidOutput as error:
+            problem = problem or error
+    raise problem or InvalidOutput("$: the answer holds no JSON object that can be read")
+
+
+def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
+    """JSON objects of a text in order, each with the liberties taken to read it; the last one may be a repaired one."""
+    decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
+    for _ in range(MAX_CANDIDATES):
+        start = OBJECT_START.search(text, place)
+        if start is None:
+            return
+        try:
+            value, place = decoder.raw_decode(text, start.start())
+        except json.JSONDecodeError as error:
+            if _is_whole(text, error, may_close=may_close):
+                yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
+            return
+        except RecursionError:  # nesting beyond every schema
+            return
+        around = len(text) > place - start.start()
+        yield value, ["text around the JSON was ignored"] if around else []
+
+
+def _is_whole(text: str, error: json.JSONDecodeError, *, may_close: bool) -> bool:
+    """Whether faulty JSON is not just the beginning of an answer: at most closing brackets are missing."""
+    if error.msg.startswith("Unterminated string"):
+        return False
+    if error.pos >= len(text):
+        return may_close and error.msg == "Expecting ',' delimiter"
+    return "}" in text[-200:]
+
+
+def _validated(role: Role, value: Any) -> Contract:
+    try:
+        return role.answer.model_validate(value)
+    except ValidationError as error:
+        raise InvalidOutput(problem_of(error)) from None
+
+
+def problem_of(error: ValidationError) -> str:
+    """Lines `path: message`, without any value; paths have our own names and positions only."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    lines = [
+        f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:MAX_LINE_CHARACTERS]
+        for item in found[:MAX_PROBLEM_LINES]
+    ]
+    more = len(found) - len(lines)
+    return "\n".join([*lines, *([f"and {more} more"] if more else [])])
+
+
+# --- turns of roles with tools ---------------------------------------------------------------------------------------
+def tool_definition(tool: ToolSpec[Any]) -> dict[str, Any]:
+    """A tool as the Messages API takes it."""
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
+
+
+def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
+    """The tools that may be called in this turn; none for a role without tools."""
+    if not isinstance(task.input, ToolTurnInput):
+        return []
+    return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
+
+
+def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
+    """Read a turn, with a warning for each liberty that was taken.
+
+    Raises `AnswerRefused`, `AnswerCut` (a call whose end is missing must not be carried out), or `InvalidOutput`.
+    """
+    check_end(reply)
+    content: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for block in reply.blocks:
+        if block.get("type") == "text" and isinstance(block.get("text"), str):
+            text, liberties = without_thoughts(block["text"])
+            warnings += liberties
+            content += [{"type": "text", "text": text}] if text else []
+        elif block.get("type") in ("tool_use", *THOUGHTS):
+            content.append(block)
+    if all(block["type"] in THOUGHTS for block in content):
+        raise InvalidOutput("$: the answer is empty: call one of the tools")
+    return TurnAnswer(content=content, stop=reply.stop_reason or "", author=author), list(dict.fromkeys(warnings))
+
+
+# --- the journal of paid calls ---------------------------------------------------------------------------------------
+UNUSABLE: Final[Sequence[type[AnswerUnusable]]] = (InvalidOutput, AnswerCut, AnswerRefused)
+
+
+def request_fingerprint(task: EngineTask) -> str:
+    """SHA-256, in hexadecimal, over everything that decides the answer: equal requests are paid only once."""
+    parts: dict[str, Any] = {
+        "role": task.role.name,
+        "system": task.system,
+        "prompt": task.prompt,
+        "repair": task.input.repair,
+        "model": task.input.model,
+        "schema": schema_text(task.role.answer),
+        "plain_text": task.role.plain_text,
+        "output_tokens": task.role.output_tokens,
+        "messages": [[message.role, message.content] for message in task.messages],
+        "tools": tool_definitions(task),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
+    """Write an answer for the journal, an unusable one too: it was paid, and another request would pay again."""
+    entry: dict[str, Any] = {"model": answer.model, "usage": answer.usage.model_dump(mode="json")}
+    if isinstance(answer, EngineAnswer):
+        entry |= {
+            "draft": answer.draft.model_dump(mode="json"),
+            "engine": answer.engine.value,
+            "warnings": answer.warnings,
+            "share": answer.share,
+        }
+    else:
+        entry |= {"unusable": type(answer).__name__, "problem": str(answer)}
+    return json.dumps(entry, sort_keys=True)
+
+
+def answer_from_json(text: str, role: Role) -> EngineAnswer:
+    """Read a journal entry.
+
+    Raises the stored `AnswerUnusable` with its usage, or `ContentCorrupt` for a text that is no answer of the role.
+    """
+    try:
+        entry = json.loads(text)
+        usage = Usage.model_validate(entry["usage"])
+        if "unusable" not in entry:
+            return EngineAnswer(
+                draft=role.answer.model_validate(entry["draft"]),
+                engine=EngineKind(entry["engine"]),
+                model=entry["model"],
+                usage=usage,
+                warnings=list(entry["warnings"]),
+                share=float(entry["share"]),
+            )
+        kind = {each.__name__: each for each in UNUSABLE}[entry["unusable"]]
+        error = kind(str(entry["problem"]), usage=usage, model=entry["model"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ContentCorrupt("an answer in the journal cannot be read") from None
+    raise error

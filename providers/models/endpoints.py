@@ -1,0 +1,200 @@
+"""Model endpoints: what each can do, by host and model name, and which models may do a role."""
+
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from contracts.base import StrictContract
+from contracts.vocabulary import Tier
+from providers.errors import NotConfigured
+from providers.models.chat import Chat, ChatMode, ChatReply, ChatRequest, ToolUse
+from providers.models.model_errors import shown_name
+from providers.models.prices import without_date
+
+DEFAULT_ENDPOINT: Final = "default"
+
+
+class ModelDirectory:
+    """Endpoints by name, and names of models by tier in order of preference."""
+
+    def __init__(
+        self, endpoints: Mapping[str, "ModelEndpoint"], tiers: Mapping[Tier, Sequence[str]] | None = None
+    ) -> None:
+        """`endpoints` must have one called `default`."""
+        self.endpoints = dict(endpoints)
+        self._tiers = tiers or {}
+
+    def candidates(self, named: str | None, tier: Tier) -> list["ModelCandidate"]:
+        """List the models for a role of this tier: the one that the call names first, then the configured ones."""
+        written = [*([named] if named else []), *self._tiers.get(tier, ())]
+        return [self._candidate(name) for name in dict.fromkeys(written)]
+
+    def _candidate(self, written: str) -> "ModelCandidate":
+        place, model = split_name(written, self.endpoints)
+        endpoint = self.endpoints[place]
+        return ModelCandidate(endpoint, model, endpoint.capabilities(model))
+
+
+@dataclass(frozen=True)
+class ModelEndpoint:
+    """One Messages API."""
+
+    name: str
+    host: str
+    """`host` or `host:port`."""
+    chat: Chat
+    capabilities: Callable[[str], "EndpointCapabilities"]
+    """Capabilities of a model there, by its name."""
+
+    @property
+    def service(self) -> str:
+        """Name among all outside services, by which limits and pauses are shared."""
+        return f"model/{self.name}"
+
+
+@dataclass(frozen=True)
+class ModelCandidate:
+    """A model at an endpoint."""
+
+    endpoint: ModelEndpoint
+    model: str
+    capabilities: "EndpointCapabilities" = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        """Name as in a configuration: `NAME` at the default endpoint, else `ENDPOINT:NAME`."""
+        return self.model if self.endpoint.name == DEFAULT_ENDPOINT else self.key
+
+    @property
+    def key(self) -> str:
+        """Unambiguous name, `ENDPOINT:NAME`."""
+        return f"{self.endpoint.name}:{self.model}"
+
+    @property
+    def shown(self) -> str:
+        """The name, fit for a message."""
+        return shown_name(self.name)
+
+
+def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
+    """Endpoint and model of `NAME` or `endpoint:NAME`; a colon within a model's own name means nothing."""
+    head, colon, rest = written.partition(":")
+    known = head == DEFAULT_ENDPOINT or head in endpoints
+    return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
+
+
+class MissingChat:
+    """Chat of an endpoint that is not configured: every method raises `NotConfigured` with the remedy."""
+
+    def __init__(self, remedy: str) -> None:
+        self.remedy = remedy
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Raise `NotConfigured`."""
+        raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
+
+    async def count_tokens(self, request: ChatRequest) -> int:
+        """Raise `NotConfigured`."""
+        raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class EndpointCapabilities(StrictContract):
+    """Capabilities of one model at one endpoint; all sizes are in tokens."""
+
+    mode: ChatMode = ChatMode.TOOL
+    """The strongest way to request an answer of a schema."""
+    tools: ToolUse = ToolUse.FORCED
+    """Support for the tools of a role."""
+    reasoning_tokens: int = 4_000
+    """Room for hidden reasoning, above the visible answer."""
+    reasons: bool = False
+    """The model reasons by itself before it answers, so it needs no tool to think with."""
+    window: int = 32_000
+    """Prompt and answer together."""
+    output_limit: int | None = None
+    caching: bool = False
+    counts_tokens: bool = False
+    searches_web: bool = False
+    """The endpoint has a web search of its own."""
+    token_factor: float = 1.0
+    """Tokens for the same text, compared with the older tokenizers."""
+
+
+class CapabilityOverrides(StrictContract):
+    """Values of an operator or of the table; None leaves a capability as it is."""
+
+    mode: ChatMode | None = None
+    tools: ToolUse | None = None
+    reasoning_tokens: int | None = Field(default=None, ge=0, le=200_000)
+    reasons: bool | None = None
+    window: int | None = Field(default=None, ge=2_000, le=10_000_000)
+    output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
+    caching: bool | None = None
+    counts_tokens: bool | None = None
+    searches_web: bool | None = None
+    token_factor: float | None = Field(default=None, ge=0.3, le=5)
+
+
+class ModelEntry(CapabilityOverrides):
+    """Capabilities of the models whose names fit one of the patterns."""
+
+    names: list[str]
+
+
+class CapabilityTable(StrictContract):
+    """`endpoints.toml`."""
+
+    default: EndpointCapabilities
+    hosts: dict[str, CapabilityOverrides] = {}
+    models: list[ModelEntry] = []
+
+
+@cache
+def capability_table() -> CapabilityTable:
+    """Load the table that comes with the product."""
+    text = files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8")
+    return CapabilityTable.model_validate(tomllib.loads(text))
+
+
+@lru_cache(maxsize=1_000)
+def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | None = None) -> EndpointCapabilities:
+    """Merge what the table has for the endpoint's host and for the model, with the operator's own values over it."""
+    table = capability_table()
+    name = without_date(model).lower()
+    known = [
+        table.hosts.get(urlsplit(base_url).hostname or "", CapabilityOverrides()),
+        *(entry for entry in table.models if any(fnmatchcase(name, pattern) for pattern in entry.names)),
+        own or CapabilityOverrides(),
+    ]
+    changes: dict[str, object] = {}
+    for entry in known:
+        changes |= entry.model_dump(exclude={"names"}, exclude_none=True)
+    return table.default.model_copy(update=changes)
+
+
+def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
+    """Capabilities after a refusal of this kind; None if no weaker request is left to try.
+
+    Calls run in parallel, so the request may be stronger than what is known by now.
+    """
+    if kind == "unsupported_caching" and request.cache:
+        return known.model_copy(update={"caching": False})
+    if kind != "unsupported_parameter" or (request.tools and not request.must_call):
+        return None
+    if request.tools:
+        return known.model_copy(update={"tools": ToolUse.OFFERED})
+    modes = list(ChatMode)
+    next_mode = modes.index(request.mode) + 1
+    if next_mode == len(modes):
+        return None
+    return known.model_copy(update={"mode": modes[max(next_mode, modes.index(known.mode))]})

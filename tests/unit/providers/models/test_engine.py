@@ -1,0 +1,448 @@
+"""The engine with the real SDK against loopback endpoints: requests, bad answers, caches, and failover."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from activities.roles.prompt_rendering import render_role
+from contracts.plan import PlanNode
+from contracts.roles import (
+    ANALYZER,
+    PLANNER,
+    REFINER,
+    SUPERVISOR,
+    SYNTHESIZER,
+    AnalyzeInput,
+    PlanInput,
+    RefineInput,
+    ReflectInput,
+    RoleInput,
+    RoleSpec,
+    WriteInput,
+)
+from contracts.vocabulary import EngineKind, Phase, Tier
+from providers.errors import (
+    AnswerCut,
+    AnswerRefused,
+    AnswerUnusable,
+    InvalidCall,
+    InvalidOutput,
+    NotConfigured,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+    usage_of,
+)
+from providers.interfaces import EngineTask
+from providers.models.chat import ChatMode
+from providers.models.endpoints import (
+    CapabilityOverrides,
+    EndpointCapabilities,
+    MissingChat,
+    ModelDirectory,
+    ModelEndpoint,
+    split_name,
+)
+from providers.models.engine import LanguageModelEngine, time_for_call
+from providers.models.prices import PriceTable
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import OpenLimiter, engine_for
+from tests.fakes.model_tokens import TokenBook
+
+QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
+SENTENCE = "Vacuuming marks old rows as frozen, so that transaction ID wraparound cannot hide them."
+MAIN, SPARE = "claude-sonnet-4-6", "claude-haiku-4-5"
+PRICES = {MAIN: (3.0, 15.0), SPARE: (1.0, 5.0)}
+COMMON: dict[str, Any] = {
+    "research_id": "r-1",
+    "operation": "x/1",
+    "engine": EngineKind.MODEL,
+    "model": SPARE,
+    "date": "2026-11-21",
+    "query": QUESTION,
+}
+SOURCES = (
+    f'<question>\n{QUESTION}\n</question>\n<source-k7 id="src-1" title="Vacuum" url="u">\nk¦{SENTENCE}\n</source-k7>'
+)
+TASKS: dict[str, tuple[RoleSpec[Any, Any], RoleInput, str]] = {
+    "planner": (PLANNER, PlanInput(**COMMON), f"<question>\n{QUESTION}\n</question>"),
+    "analyzer": (ANALYZER, AnalyzeInput(**COMMON, sub_query=PlanNode(id="sq-1", text="freezing"), sources=[]), SOURCES),
+    "synthesizer": (SYNTHESIZER, WriteInput(**COMMON), f"<question>\n{QUESTION}\n</question>\n[ev-0123456789] so"),
+    "refiner": (REFINER, RefineInput(**COMMON, gaps=[], remaining_iterations=1), "gap-01: cost"),
+    "supervisor": (
+        SUPERVISOR,
+        ReflectInput(**COMMON, phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9),
+        "Phase just finished: planning",
+    ),
+}
+
+
+def task_of(name: str, **changed: Any) -> EngineTask:
+    """One role's work as an activity would give it."""
+    role, given, prompt = TASKS[name]
+    return EngineTask(role, given.model_copy(update=changed), {}, f"role: {name}\n\nYou work.", prompt, "1")
+
+
+@asynccontextmanager
+async def one(
+    scenario: str = "good", own: CapabilityOverrides | None = None, **options: Any
+) -> AsyncIterator[tuple[LanguageModelEngine, MessagesApi]]:
+    """An engine with one endpoint; native mode and little room for reasoning unless `own` says otherwise."""
+    given = own or CapabilityOverrides(mode=ChatMode.NATIVE, reasoning_tokens=100)
+    async with MessagesApi(scenario, **options) as api, engine_for({"default": api}, own={"default": given}) as engine:
+        yield engine, api
+
+
+@asynccontextmanager
+async def pair(
+    first: str, second: str = "good", **options: Any
+) -> AsyncIterator[tuple[LanguageModelEngine, MessagesApi, MessagesApi]]:
+    """An engine whose preferred model is at one endpoint and its spare at another."""
+    async with MessagesApi(first) as main, MessagesApi(second) as other:
+        async with engine_for({"default": main, "other": other}, [MAIN, f"other:{SPARE}"], **options) as engine:
+            yield engine, main, other
+
+
+async def failure(scenario: str, role: str = "supervisor", mode: ChatMode = ChatMode.NATIVE) -> ProviderError:
+    """The error of one answer, which took exactly one request."""
+    async with one(scenario, CapabilityOverrides(mode=mode)) as (engine, api):
+        with pytest.raises(ProviderError) as caught:
+            await engine.answer(task_of(role))
+        assert len(api.calls) == 1
+    return caught.value
+
+
+# --- requests and answers --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", list(ChatMode))
+@pytest.mark.parametrize("name", list(TASKS))
+async def test_every_role_in_every_mode_with_one_request(mode: ChatMode, name: str) -> None:
+    """The same answer comes back however the schema is requested, and each answer costs one request (X-15)."""
+    async with one(own=CapabilityOverrides(mode=mode)) as (engine, api):
+        answer, again = [await engine.answer(task_of(name)) for _ in range(2)]
+    assert type(answer.draft) is TASKS[name][0].answer
+    assert answer.draft == again.draft
+    assert api.counts() == {name: 2}
+    assert api.calls[0].mode == ("text" if name == "synthesizer" else mode.removesuffix("_offered"))
+
+
+async def test_usage_and_cost_of_an_answer() -> None:
+    """Tokens come from the endpoint, the cost from the price list; caches count as input and are named."""
+    async with one("cached_usage") as (engine, _):
+        answer = await engine.answer(task_of("supervisor"))
+    assert (answer.engine, answer.model) == (EngineKind.MODEL, SPARE)
+    assert (answer.usage.model_calls, answer.usage.input_tokens, answer.usage.output_tokens) == (1, 350, 20)
+    assert answer.usage.cached_tokens == 300
+    assert answer.usage.cost_usd == pytest.approx((10 + 30 + 50) / 1e6 + 20 * 5 / 1e6)
+
+
+@pytest.mark.parametrize(("scenario", "model"), [("good", "qwen3-8b"), ("no_usage", SPARE)])
+async def test_an_unknown_cost_is_null(scenario: str, model: str) -> None:
+    """Neither a model without a price nor an answer without counts passes for free."""
+    async with one(scenario) as (engine, _):
+        answer = await engine.answer(task_of("supervisor", model=model))
+    assert (answer.usage.cost_usd, answer.usage.model_calls) == (None, 1)
+
+
+@pytest.mark.parametrize("mode", [ChatMode.NATIVE, ChatMode.TOOL])
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [
+        ("refusal", AnswerRefused),
+        ("cut", AnswerCut),
+        *((name, InvalidOutput) for name in ("hopeless", "cut_json", "empty", "thinking_only", "wrong_type")),
+        *((name, InvalidOutput) for name in ("deep", "huge_text", "unknown_tool", "duplicate_keys")),
+    ],
+)
+async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
+    scenario: str, kind: type[AnswerUnusable], mode: ChatMode
+) -> None:
+    """Every bad answer ends as its own error after one request, and its cost is not lost."""
+    error = await failure(scenario, "analyzer", mode)
+    assert type(error) is kind
+    assert usage_of(error).model_calls == 1
+    if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
+        assert usage_of(error).cost_usd is not None
+
+
+@pytest.mark.parametrize("scenario", ["empty", "thinking_only", "cut", "refusal"])
+async def test_a_report_that_is_cut_or_empty_is_no_report(scenario: str) -> None:
+    """Plain text follows the same rules as JSON."""
+    assert isinstance(await failure(scenario, "synthesizer"), AnswerUnusable)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        *("prose_json", "wrong_enum", "surrogates", "trailing_comma", "unclosed", "too_closed"),
+        *("no_stop_reason", "negative_usage", "long_number", "not_a_number"),
+    ],
+)
+async def test_small_faults_do_not_cost_a_second_call(scenario: str) -> None:
+    """What can be read is read, and UTF-8 can carry it."""
+    async with one(scenario) as (engine, api):
+        answer = await engine.answer(task_of("analyzer"))
+    assert len(api.calls) == 1
+    assert answer.draft.model_dump_json().encode()
+
+
+async def test_gives_up_before_its_caller_does() -> None:
+    """A slow endpoint ends as `Unavailable` within the caller's own limit."""
+    async with one("slow") as (engine, api):
+        with pytest.raises(Unavailable):
+            await engine.answer(task_of("planner", time_limit_seconds=2.0))
+    assert len(api.calls) == 1
+    assert (time_for_call(300), time_for_call(10)) == (290, 9)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "tried"),
+    [
+        ("lacks_tools", [("native", None), ("tool", "tool"), ("tool", "auto"), ("text", None)]),
+        ("lacks_forcing", [("native", None), ("tool", "tool"), ("tool", "auto")]),
+        ("lacks_native", [("native", None), ("tool", "tool")]),
+    ],
+)
+async def test_refused_parameters_lead_to_weaker_modes(scenario: str, tried: list[tuple[str, str | None]]) -> None:
+    """Refusals cost nothing and are remembered per model: the next call begins with the mode that worked."""
+    async with one(scenario) as (engine, api):
+        for model in ("one", "one", "another"):
+            await engine.answer(task_of("planner", model=model))
+    sent = [(request.mode, request.body.get("tool_choice", {}).get("type")) for request in api.requests]
+    assert sent == [*tried, tried[-1], *tried]
+
+
+async def test_the_prompt_has_the_schema_only_in_text_mode_and_the_problem_only_in_a_repair() -> None:
+    """Without any parameter for schemas the prompt says it in words; a report has no schema."""
+    async with one(own=CapabilityOverrides(mode=ChatMode.TEXT)) as (engine, api):
+        await engine.answer(task_of("planner", repair="sub_queries: Field required"))
+        await engine.answer(task_of("synthesizer"))
+    async with one(own=CapabilityOverrides(mode=ChatMode.TOOL)) as (engine, plain):
+        await engine.answer(task_of("planner"))
+        await engine.answer(task_of("supervisor"))
+    assert '"sub_queries"' in api.requests[0].prompt
+    assert "sub_queries: Field required" in api.requests[0].prompt
+    assert "schema" not in api.requests[1].prompt
+    assert plain.requests[0].prompt == TASKS["planner"][2]
+    assert [len(request.body["tools"]) for request in plain.requests] == [1, 1]
+
+
+async def test_the_cap_leaves_room_for_hidden_reasoning() -> None:
+    """The role's cap is on the visible answer; reasoning gets tokens of its own, which are paid."""
+    async with one("thinks") as (engine, api):
+        answer = await engine.answer(task_of("supervisor"))
+    assert api.requests[0].body["max_tokens"] == SUPERVISOR.output_tokens + 100
+    assert answer.usage.output_tokens == 5_000
+
+
+async def test_without_a_model_name_nothing_is_sent() -> None:
+    """The error says which variable names the model."""
+    async with one() as (engine, api):
+        with pytest.raises(NotConfigured, match="RESEARCH_MODEL"):
+            await engine.answer(task_of("planner", model=None))
+    assert api.calls == []
+
+
+async def test_a_refused_cap_names_figure_and_setting() -> None:
+    """An endpoint that allows short answers only is no reason to guess: the error says what to set (S0-099)."""
+    async with one("short_answers") as (engine, api):
+        with pytest.raises(InvalidCall, match=r"16100 tokens: set models\.endpoints\.default\.output_limit"):
+            await engine.answer(task_of("synthesizer"))
+    assert len(api.calls) == 1
+    async with one("short_answers", CapabilityOverrides(output_limit=4_000)) as (engine, api):
+        answer = await engine.answer(task_of("synthesizer"))
+    assert api.requests[0].body["max_tokens"] == 4_000
+    assert "Keep the whole answer under" in api.requests[0].prompt
+    assert len(answer.warnings) == 1
+
+
+# --- caches ----------------------------------------------------------------------------------------------------------
+KEEPS = CapabilityOverrides(mode=ChatMode.TOOL, caching=True)
+BRIEF = "The question is looked at from the side of operators who run many tables. " * 60
+
+
+def analysis(number: int) -> EngineTask:
+    """An analysis of one sub-query of a run, rendered as activities do."""
+    node = PlanNode(id=f"sq-{number}", text=f"aspect {number}")
+    given = AnalyzeInput(**{**COMMON, "model": MAIN}, brief=BRIEF, sub_query=node, sources=[])
+    rendered = render_role(ANALYZER, given, {})
+    return EngineTask(ANALYZER, given, {}, rendered.system, rendered.prompt, "1", rendered.common_length)
+
+
+async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> None:
+    """Stable beginnings are marked, what differs comes after them, and the price is the fake's."""
+    async with one(own=KEEPS, book=TokenBook(cacheable=1_024, counts_tools=True)) as (engine, api):
+        usages = [(await engine.answer(analysis(number))).usage for number in range(4)]
+    async with one(own=CapabilityOverrides(mode=ChatMode.TOOL)) as (engine, plain):
+        await engine.answer(analysis(0))
+    first, *others = api.book.charges
+    assert first.write > 1_000
+    assert all(charge.read == first.write and charge.write == 0 for charge in others)
+    assert sum(usage.cost_usd or 0 for usage in usages) == pytest.approx(api.book.owed_usd(PRICES))
+    marked, own = api.requests[0].body["messages"][0]["content"]
+    assert "cache_control" in marked
+    assert "cache_control" not in own
+    assert marked["text"] + own["text"] == plain.requests[0].body["messages"][0]["content"]
+    assert ' id="sq-0"' in own["text"]
+
+
+async def test_an_endpoint_that_refuses_marks_gets_none() -> None:
+    """A refusal costs nothing, also for calls side by side, and later requests have no marks."""
+    async with one("lacks_caching", KEEPS) as (engine, api):
+        await asyncio.gather(*(engine.answer(analysis(number)) for number in range(4)))
+        await engine.answer(analysis(5))
+    assert len(api.book.charges) == 5
+    assert api.calls[-1].status == 200
+
+
+# --- failover --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("scenario", "named"),
+    [
+        ("status:429:7", "RateLimited"),
+        *((name, "Unavailable") for name in ("status:500", "status:529:3", "status:408", "reset", "truncated")),
+        *((name, "Unavailable") for name in ("reset_after_headers", "html_200", "html_502")),
+        *((name, "NotConfigured") for name in ("status:401", "status:403", "no_credit", "moved")),
+        *((name, "InvalidCall") for name in ("unknown_model", "status:404")),
+    ],
+)
+async def test_another_model_answers_where_one_does_not(scenario: str, named: str) -> None:
+    """Within one call the next model is tried, once; the account has who answered, the cost, and why (S0-096)."""
+    async with pair(scenario) as (engine, main, other):
+        answer = await engine.answer(task_of("planner", model=MAIN))
+    assert (len(main.calls), len(other.calls), len(main.book.charges)) == (1, 1, 0)
+    assert (answer.model, answer.usage.model_calls) == (SPARE, 1)
+    assert answer.warnings == [f"model {MAIN} did not answer ({named}): other:{SPARE} did"]
+    assert answer.usage.cost_usd == pytest.approx(other.book.owed_usd(PRICES))
+
+
+@pytest.mark.parametrize("scenario", ["status:400", "echo_400", "too_long", "status:413"])
+async def test_a_refused_request_is_not_sent_to_another_model(scenario: str) -> None:
+    """A refused request, or one too long for a window that the other's does not exceed, fails at once."""
+    async with pair(scenario) as (engine, _, other):
+        with pytest.raises(InvalidCall):
+            await engine.answer(task_of("planner", model=MAIN))
+    assert other.calls == []
+
+
+async def test_a_prompt_that_is_too_long_goes_to_larger_windows_only() -> None:
+    """Without one it fails for good, with need, room and remedy (S0-099)."""
+    async with MessagesApi("too_long") as main, MessagesApi() as other:
+        models = ["unheard-of", "other:unheard-of-either", f"other:{SPARE}"]
+        async with engine_for({"default": main, "other": other}, models) as engine:
+            answer = await engine.answer(task_of("planner", model=None))
+        async with engine_for({"default": main}, ["unheard-of"]) as engine:
+            with pytest.raises(InvalidCall, match=r"needs about \d+ tokens .* room for \d+ \(window 32000\): use a"):
+                await engine.answer(task_of("planner", model=None))
+    assert [call.model for call in other.calls] == [SPARE]
+    assert answer.model == SPARE
+
+
+@pytest.mark.parametrize("scenario", ["hopeless", "cut", "refusal", "empty"])
+async def test_a_paid_answer_is_never_requested_again(scenario: str) -> None:
+    """An answer that cannot be used was paid: no other model is tried in the same call."""
+    async with pair(scenario) as (engine, main, other):
+        with pytest.raises(ProviderError) as caught:
+            await engine.answer(task_of("planner", model=MAIN))
+    assert (len(main.calls), len(other.calls)) == (1, 0)
+    assert usage_of(caught.value).cost_usd == pytest.approx(main.book.owed_usd(PRICES))
+
+
+@pytest.mark.parametrize(("second", "answered"), [("good", True), ("slow", False)])
+async def test_a_silent_endpoint_leaves_time_for_the_next(second: str, answered: bool) -> None:
+    """The time of a call is shared, and its limit is met even if nobody answers."""
+    async with pair("slow", second) as (engine, main, other):
+        async with asyncio.timeout(30):
+            asking = engine.answer(task_of("planner", model=MAIN, time_limit_seconds=3.0))
+            outcome = (await asyncio.gather(asking, return_exceptions=True))[0]
+    assert (len(main.calls), len(other.calls)) == (1, 1)
+    assert isinstance(outcome, Unavailable) is not answered
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "wait"),
+    [
+        ("status:429:9", "status:429:4", RateLimited, 4.0),
+        ("status:500", "status:429:4", RateLimited, 4.0),
+        ("status:429:9", "status:401", RateLimited, 9.0),
+        ("status:401", "status:529", Unavailable, None),
+        ("status:401", "unknown_model", NotConfigured, None),
+        ("unknown_model", "status:401", InvalidCall, None),
+    ],
+)
+async def test_the_most_helpful_error_is_raised(
+    first: str, second: str, kind: type[ProviderError], wait: float | None
+) -> None:
+    """A wait, no longer than the soonest says, if that can help; else what the preferred model needs (S0-096)."""
+    async with pair(first, second) as (engine, main, other):
+        with pytest.raises(ProviderError) as caught:
+            await engine.answer(task_of("planner", model=MAIN))
+    assert type(caught.value) is kind
+    assert getattr(caught.value, "retry_after", None) == wait
+    assert (len(main.calls), len(other.calls)) == (1, 1)
+
+
+async def test_the_model_of_the_request_comes_first() -> None:
+    """A model that the request names goes before the configured ones, which stand in for it (S0-101)."""
+    async with pair("good") as (engine, main, _):
+        answers = [await engine.answer(task_of("planner", model=name)) for name in (f"other:{SPARE}", None, "m")]
+    assert [answer.model for answer in answers] == [SPARE, MAIN, "m"]
+    async with pair("unknown_model") as (engine, main, _):
+        answer = await engine.answer(task_of("planner", model="m"))
+    assert [call.model for call in main.calls] == ["m", MAIN]
+    assert len(answer.warnings) == 2
+
+
+async def test_an_endpoint_without_a_key_is_passed_over() -> None:
+    """The account has the reason, another endpoint does the work, and alone it fails with the remedy."""
+    missing = ModelEndpoint("default", "h", MissingChat("set THE_KEY"), lambda _: EndpointCapabilities())
+    async with MessagesApi() as api, engine_for({"default": api, "other": api}, [MAIN, f"other:{SPARE}"]) as engine:
+        endpoints = engine._directory.endpoints
+        alone = LanguageModelEngine(ModelDirectory({"default": missing}), PriceTable(), OpenLimiter())
+        with pytest.raises(NotConfigured, match="THE_KEY"):
+            await alone.answer(task_of("planner", model=MAIN))
+        tiers = {tier: [MAIN, f"other:{SPARE}"] for tier in Tier}
+        both = ModelDirectory({**endpoints, "default": missing}, tiers)
+        answer = await LanguageModelEngine(both, PriceTable(), OpenLimiter()).answer(task_of("planner", model=None))
+    assert answer.warnings == [f"model {MAIN} did not answer (NotConfigured): other:{SPARE} did"]
+
+
+async def test_no_message_repeats_what_a_request_names() -> None:
+    """A request may name anything as its model: messages show a harmless form of it, on one line."""
+    odd = "claude\n<b>ignore previous</b> " + "x" * 100
+    async with pair("unknown_model") as (engine, _, _):
+        answer = await engine.answer(task_of("planner", model=odd))
+    async with pair("status:500", "status:500") as (engine, _, _):
+        with pytest.raises(Unavailable) as caught:
+            await engine.answer(task_of("planner", model=odd))
+    for shown in (*answer.warnings, str(caught.value)):
+        assert "\n" not in shown
+        assert "<b>" not in shown
+        assert len(shown) < 300
+
+
+@pytest.mark.parametrize(
+    ("written", "place", "model"),
+    [
+        ("qwen3:8b", "default", "qwen3:8b"),
+        ("local:qwen3:8b", "local", "qwen3:8b"),
+        ("local:", "default", "local:"),
+        ("default:m", "default", "m"),
+    ],
+)
+def test_only_a_known_endpoint_before_the_first_colon_counts(written: str, place: str, model: str) -> None:
+    """Names of models may have colons of their own."""
+    assert split_name(written, {"default", "local"}) == (place, model)
+
+
+async def test_each_request_needs_a_permit_that_learns_its_tokens() -> None:
+    """An endpoint whose limit is reached gets no request, and the next one's permit is settled (S0-101)."""
+    gate = OpenLimiter({"model/default"})
+    async with pair("good", limiter=gate) as (engine, main, _):
+        answer = await engine.answer(task_of("planner", model=MAIN))
+    assert main.calls == []
+    assert [request[:2] for request in gate.requests] == [("model/default", "r-1/x/1"), ("model/other", "r-1/x/1")]
+    assert gate.settled == [answer.usage.input_tokens + answer.usage.output_tokens]
+    assert gate.requests[1][2] >= gate.settled[0]

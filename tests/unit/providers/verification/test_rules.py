@@ -1,0 +1,88 @@
+"""Rules judge a claim by its passages: what they decide, what they only notice, and what they leave open."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.evidence import Verdict
+from providers.verification.contradictions import find_contradictions
+from providers.verification.rules import check, check_numbers, find_hint, shared_words
+
+KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "reason"),
+    [
+        ("Kestrel keeps each message for 72 hours by default.", Verdict.SUPPORTED, "agree"),
+        ("Kestrel keeps each message for three days by default.", Verdict.SUPPORTED, "agree"),
+        ("Kestrel keeps each message for 48 hours by default.", Verdict.CONTRADICTED, "“72 hours”"),
+        ("Kestrel keeps each message for 72 minutes by default.", Verdict.CONTRADICTED, "“72 hours”"),
+        ("The limit can be raised to 14 GB with retention.max.", Verdict.UNSUPPORTED, "“14 GB” is in no cited passage"),
+        (
+            "The limit can be raised to 14 days with Valkey.",
+            Verdict.UNSUPPORTED,
+            "“Valkey” is named in no cited passage",
+        ),
+        ("Ferries cross the lake on weekday mornings.", Verdict.UNSUPPORTED, "about something else"),
+        ("Unless configured otherwise, old messages stay for three days.", Verdict.NOT_ENOUGH_INFORMATION, "wording"),
+    ],
+)
+def test_quantities_names_and_subjects_are_decided(claim: str, verdict: Verdict, reason: str) -> None:
+    """A copy is supported, another amount contradicted, a strange name or subject unsupported, other words left open."""
+    judgement = check(claim, [KEEPS], ["Queues"])
+    assert judgement.verdict is verdict
+    assert reason in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Messages are not deleted at the next sweep.", "Messages are deleted at the next sweep."),
+        ("All members must register in advance.", "Some members must register in advance."),
+        ("The fire was caused by a discarded cigarette.", "The fire was possibly caused by a discarded cigarette."),
+        ("Only administrators change the limit.", "Administrators change the limit."),
+        ("Valdera beat Montrose in the cup final.", "Montrose beat Valdera in the cup final."),
+        ("The castle was destroyed in 1284.", "The castle was built in 1284 and destroyed in 1633."),
+    ],
+)
+def test_other_differences_are_hints(claim: str, passage: str) -> None:
+    """A negation, a wider word, a lost doubt or exchanged parts is named, and decides nothing."""
+    judgement = check(claim, [passage])
+    assert judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION
+    assert judgement.reason
+    assert find_hint(claim, [passage]) or "differs" in judgement.reason
+
+
+def test_a_name_may_be_in_a_title_alone() -> None:
+    """The heading names what the passage speaks of."""
+    claim, passage = "The Kestrel queue drops messages.", "The queue drops messages."
+    assert check(claim, [passage]).verdict is Verdict.UNSUPPORTED
+    assert check(claim, [passage], ["Kestrel"]).verdict is not Verdict.UNSUPPORTED
+
+
+def test_numbers_are_compared_across_languages() -> None:
+    """A claim in another language than its passage is judged by its numbers alone."""
+    problem = check_numbers("Die Ablage fasst 512 MB.", ["The store holds 128 MB."], "de")
+    assert problem is not None
+    assert problem.verdict is Verdict.CONTRADICTED
+    assert check_numbers("Die Ablage fasst 128 MB.", ["The store holds 128 MB."], "de") is None
+
+
+def test_the_share_of_words_ranks_passages() -> None:
+    """The passage that speaks of the claim has the greater share."""
+    near, far = shared_words("Kestrel keeps each message for days.", [KEEPS, "Ferries cross the lake."])
+    assert near > far
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_characters_can_be_judged(claim: str, passage: str) -> None:
+    """No sign of Unicode breaks a judgement: pages and models write what they like."""
+    assert check(claim + " 10⁹ ①", [passage, "crash.¹ ፩ ²"]).verdict in Verdict
+
+
+def test_sources_contradict_each_other_by_one_amount() -> None:
+    """The same words with another quantity contradict; one source, other words or other quantities do not."""
+    statements = ["The tower is 42 metres high.", "The tower is 48 metres high.", "The tower opens at 9."]
+    assert find_contradictions(statements, [["a"], ["b"], ["c"]]) == [(0, 1)]
+    assert find_contradictions(statements, [["a"], ["a"], ["c"]]) == []

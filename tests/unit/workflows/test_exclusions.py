@@ -1,0 +1,67 @@
+"""`exclude` of a request: words, names and domains that no run searches for, quotes or reports."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.exclusions import is_excluded, mentions
+from contracts.vocabulary import Outcome
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
+from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+
+
+@pytest.mark.parametrize(
+    ("text", "exclusion", "found"),
+    [
+        ("The Lock is held.", "lock", True),
+        ("Local clocks block", "lock", False),
+        ("Version 9.6 is old", "version 9.6", True),
+        ("row and table locks", "table locks", True),
+        ("table of locks", "table locks", False),
+        ("anything", "…", False),
+    ],
+)
+def test_an_exclusion_is_whole_words_in_their_order(text: str, exclusion: str, found: bool) -> None:
+    """Case does not count; parts of words do not match."""
+    assert mentions(text, exclusion) is found
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "found"),
+    [
+        ("https://docs.example.org/a", "example.org", True),
+        ("https://notexample.org/a", "example.org", False),
+        ("https://example.org.evil.test/", "example.org", False),
+        ("corpus:manual/old/setup.md", "setup.md", True),
+        ("corpus:manual/old/setup.md", "old", True),
+        ("corpus:manual/old/new-setup.md", "setup.md", False),
+    ],
+)
+def test_an_exclusion_may_be_a_domain_or_a_place_in_a_folder(url: str, place: str, found: bool) -> None:
+    """With all that is below it; a host that only ends alike is another one."""
+    assert is_excluded("Title", url, [place]) is found
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+async def test_nothing_excluded_is_read_or_cited(tmp_path: Path, by_model: bool) -> None:
+    """Neither engine reads the source, and the report quotes no passage that names it; a model is told as well."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url) if by_model else World(tmp_path)
+        state = await begin(world, exclude=["locks.md", "locks", "lock"])
+        await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
+        report = await report_of(world, state)
+        await world.close()
+    assert state.result is not None
+    assert state.result.outcome is not Outcome.FAILED
+    assert state.citations
+    assert not [source.url for source in state.sources.values() if "locks" in source.url]
+    assert not any(mentions(finding.statement, "lock") for finding in state.findings)
+    assert "> " not in "".join(line for line in report.splitlines() if mentions(line, "locks"))
+    prompts = [request.prompt for request in api.requests]
+    assert all("Leave out, do not report on: locks" in prompt for prompt in prompts if "<wishes>" in prompt)
+    assert bool(prompts) is by_model

