@@ -21,6 +21,11 @@ LITERAL_MARK: Final = "\ue001"
 """Precedes words of a page that would read as markup, until the text is written."""
 TERM_MARK: Final = "\ue002"
 """Precedes the term of a definition list."""
+LIST_END_MARK: Final = "\ue003"
+"""The line after a definition list."""
+LINK_MARK: Final = "\ue004"
+"""Precedes a paragraph or list item that is mostly links."""
+MARKS: Final = re.compile("[\ue001-\ue004]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
 
@@ -69,6 +74,10 @@ class Block:
     end: int
     level: int = 0
     """1 to 6 for headings, else 0."""
+    term: int | None = None
+    """Start of the term whose definition it belongs to."""
+    points_elsewhere: bool = False
+    """Whether it is mostly links."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +167,7 @@ class _Writer:
         self._open: list[str] = []
         self._bullet = ""
         self._after_term = self._in_table = False
+        self._term: int | None = None
 
     def write(self, markdown: str) -> None:
         """Write all lines."""
@@ -203,6 +213,10 @@ class _Writer:
             term = one_line(self._plain(words.removeprefix(TERM_MARK)))
             self._add(BlockKind.TERM, MARKUP.sub(r"\\\1", term))
             self._after_term = bool(term)
+            self._term = self.blocks[-1].start if term else None
+        elif words == LIST_END_MARK:
+            self._close()
+            self._term = None
         else:
             self._open.append(words)
 
@@ -213,16 +227,18 @@ class _Writer:
 
     def _close(self) -> None:
         """Write the open paragraph or item."""
+        points_elsewhere = any(LINK_MARK in line for line in self._open)
         lines, bullet = [one_line(self._plain(line)) for line in self._open], self._bullet
         self._open, self._bullet = [], ""
         words = MARKUP.sub(r"\\\1", "\n".join(filter(None, lines)))
         if words:
             kind = BlockKind.ITEM if bullet else BlockKind.PARAGRAPH
-            self._add(kind, words, before=bullet, close=self._after_term and not bullet)
+            close = self._after_term and not bullet
+            self._add(kind, words, before=bullet, close=close, points_elsewhere=points_elsewhere)
             self._after_term = False
 
     def _plain(self, words: str) -> str:
-        return (plain_inline(words) if self._escaped else words).replace(LITERAL_MARK, "")
+        return MARKS.sub("", plain_inline(words) if self._escaped else words)
 
     def _row(self, line: str) -> None:
         """Write a row of a table; the rule below its header belongs to no block."""
@@ -230,7 +246,7 @@ class _Writer:
             if self._in_table:
                 self._append("\n|" + " --- |" * (line.count("|") - 1))
             return
-        cells = [one_line(plain_inline(cell)).replace(LITERAL_MARK, "") for cell in CELL_END.split(line.strip())[1:-1]]
+        cells = [one_line(MARKS.sub("", plain_inline(cell))) for cell in CELL_END.split(line.strip())[1:-1]]
         if any(cells):
             words = " | ".join(CELL_END.sub(r"\|", cell) for cell in cells)
             self._add(BlockKind.ROW, f"| {words} |", close=self._in_table)
@@ -251,7 +267,15 @@ class _Writer:
         return number + 1
 
     def _add(
-        self, kind: BlockKind, words: str, *, before: str = "", after: str = "", level: int = 0, close: bool = False
+        self,
+        kind: BlockKind,
+        words: str,
+        *,
+        before: str = "",
+        after: str = "",
+        level: int = 0,
+        close: bool = False,
+        points_elsewhere: bool = False,
     ) -> None:
         """Append a block; `close` puts it on the very next line."""
         if not words:
@@ -265,7 +289,9 @@ class _Writer:
             last = self.blocks[-1].kind
             self._append("\n" if close or kind is last is BlockKind.ITEM else "\n\n")
         self._append(before)
-        self.blocks.append(Block(kind, self._length, self._length + len(words), level))
+        if kind in {BlockKind.HEADING, BlockKind.TERM}:
+            self._term = None
+        self.blocks.append(Block(kind, self._length, self._length + len(words), level, self._term, points_elsewhere))
         self._append(words)
         self._append(after)
 

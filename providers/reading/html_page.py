@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, clean, one_line
+from providers.reading.canonical_text import LINK_MARK, LIST_END_MARK, LITERAL_MARK, TERM_MARK, clean, one_line
 from providers.reading.page_dates import date_in_url, iso_date
 
 Element: TypeAlias = Any
@@ -65,7 +65,8 @@ PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
 )
 """Parts of classes and ids of navigation, if it is mostly links."""
-NAVIGATION_LINK_SHARE: Final = 0.5
+MOSTLY_LINKS: Final = 0.5
+"""Share of the words that are words of links."""
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
     """note tip warning caution important danger hint attention admonition example figure sidebar footnote footnotes
@@ -188,7 +189,7 @@ class _Writer:
         start, characters, titles = len(self._parts), self._characters, self._titles
         self._titles += tag == "h1"
         words, linked = self._element(element, depth, names)
-        is_navigation = linked >= max(1, NAVIGATION_LINK_SHARE * words) and _may_be_navigation(names)
+        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and _may_be_navigation(names)
         if (may_be_dropped and is_navigation) or (tag == "header" and titles == self._titles):
             del self._parts[start:]
             self._mains = [main for main in self._mains if main[0] < start]
@@ -208,6 +209,7 @@ class _Writer:
         written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         self._open(element, written)
+        first = len(self._parts)
         self._boxes += boxed
         self._preformatted += written == "pre"
         self._nesting += written != ""
@@ -215,8 +217,11 @@ class _Writer:
         self._nesting -= written != ""
         self._preformatted -= written == "pre"
         self._boxes -= boxed
+        words, linked = found
+        if written in {"p", "li"} and linked >= max(1, MOSTLY_LINKS * words):
+            self._parts.insert(first, LINK_MARK)
         self._close(written)
-        return found
+        return words, linked
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
         tag = element.tag
@@ -241,7 +246,7 @@ class _Writer:
 
     def _close(self, written: str) -> None:
         if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
-            self._parts.append(f"</{written}>")
+            self._parts.append(f"</{written}>" + (f"<p>{LIST_END_MARK}</p>" if written == "dl" else ""))
         elif written:
             self._parts.append("<hr>")
 

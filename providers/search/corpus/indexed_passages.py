@@ -75,7 +75,7 @@ def sections_of(document: Extraction) -> list[IndexedSection]:
 
 
 def passages_of(document: Extraction, sections: list[IndexedSection]) -> list[IndexedPassage]:
-    """The passages that can be evidence: no code, no printed tables of contents."""
+    """The passages that can be evidence: no code, no links, no printed tables of contents."""
     found: list[IndexedPassage] = []
     first = 0
     for number, section in enumerate(sections):
@@ -86,9 +86,10 @@ def passages_of(document: Extraction, sections: list[IndexedSection]) -> list[In
 
 
 def _section_passages(text: str, number: int, section: IndexedSection, blocks: list[Block]) -> Iterator[IndexedPassage]:
+    terms = {block.start: text[block.start : block.end] for block in blocks if block.kind is BlockKind.TERM}
     for group in _groups(text, blocks):
         first = group[0]
-        term = text[first.start : first.end] if first.kind is BlockKind.TERM else ""
+        term = terms.get(first.start if first.kind is BlockKind.TERM else first.term or -1)
         heading = f"{section.heading}{PATH_SEPARATOR}{term}" if term else section.heading
         yield IndexedPassage(number, first.start, group[-1].end, heading)
 
@@ -120,7 +121,9 @@ def _belongs(group: list[Block], block: Block) -> bool:
 
 
 def _points_elsewhere(text: str, block: Block) -> bool:
-    return block.kind is not BlockKind.TERM and LEADERS.search(text, block.start, block.end) is not None
+    return block.points_elsewhere or (
+        block.kind is not BlockKind.TERM and LEADERS.search(text, block.start, block.end) is not None
+    )
 
 
 def snippet_of(passage: str) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from contracts.vocabulary import PageAccess
 from providers.domains import ANYWHERE, Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
@@ -43,7 +42,6 @@ class Site:
             authors=["A", "B"],
             publisher="P",
             published_at="2024-02-29",
-            access=list(PageAccess)[-1],
             language="de",
             warnings=["cut"],
             pages=[0, 70, 140],
