@@ -120,7 +120,6 @@ class ReadingActivities:
             media_type=media_type,
             quality_reason=judgement.reason,
             assessment=judgement.assessment,
-            access=document.access,
             language=_line(document.language, LONGEST_LABEL) or None,
             raw=raw,
             text=text,
@@ -132,8 +131,7 @@ class ReadingActivities:
             text=text,
             pages=pages,
             quality=judgement.quality,
-            best_quality=best_quality(found.access, judgement.assessment),
-            access=found.access,
+            best_quality=best_quality(judgement.assessment),
             cached=document.cached,
         )
         if self._notebooks is None:

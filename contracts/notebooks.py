@@ -28,7 +28,7 @@ from contracts.roles import (
     SourceExtract,
     WriteInput,
 )
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
 
@@ -76,7 +76,6 @@ class SourceEntry(Terse):
     media_type: str = ""
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     raw: DocumentRef | None = None
     text: DocumentRef | None = None

@@ -14,7 +14,7 @@ from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, PageAccess
+from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
 
@@ -177,7 +177,6 @@ class ExtractedDocument:
     authors: list[str] = field(default_factory=list)
     publisher: str | None = None
     published_at: str | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     warnings: list[str] = field(default_factory=list)
     """What was left out or cut: one short line each, without page text."""

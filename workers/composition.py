@@ -32,7 +32,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirec
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
-from providers.reading.readers import CachedReader, RoutedReader
+from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.published import open_published
 from providers.shared.limiter import SharedLimiter

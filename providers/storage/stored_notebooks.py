@@ -293,7 +293,7 @@ def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> 
 HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
 SOURCE_DETAILS: Final = (
     *HIT_DETAILS,
-    *("publisher", "retrieved_at", "quality_reason", "assessment", "access", "language", "raw", "text"),
+    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
 )
 
 

@@ -29,7 +29,7 @@ from providers.errors import SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
 from providers.models import answers
-from providers.reading.readers import RoutedReader
+from providers.reading.reader import RoutedReader
 from providers.shared.paid_calls import SharedCallStore
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore

@@ -10,10 +10,6 @@ from typing import Final
 from providers.reading.canonical_text import Block, BlockKind, Extraction
 from providers.text import stem, words
 
-LINK_DENSE: Final = 0.5
-"""Share of link text from which a block is a pointer to other pages, not a statement."""
-LINK_DENSE_SECTION: Final = 0.35
-LEAST_BLOCKS_OF_AN_INDEX: Final = 8
 LONGEST_GROUP: Final = 700
 """Characters up to which rows of one table, or items of one list, make one passage."""
 LEADERS: Final = re.compile(r"(?<!\.)(?<!\.\s)(?:\.\s?){5,}+\s*+\d++[^\S\n]*+$", re.MULTILINE)
@@ -79,31 +75,21 @@ def sections_of(document: Extraction) -> list[IndexedSection]:
 
 
 def passages_of(document: Extraction, sections: list[IndexedSection]) -> list[IndexedPassage]:
-    """The passages that can be evidence: no code, no lists of links, no tables of contents."""
+    """The passages that can be evidence: no code, no links, no printed tables of contents."""
     found: list[IndexedPassage] = []
     first = 0
     for number, section in enumerate(sections):
         last = bisect_left(document.blocks, section.end, key=lambda block: block.start)
         inside, first = document.blocks[first:last], last
-        if not _is_link_list(inside):
-            found += _section_passages(document.text, number, section, inside)
+        found += _section_passages(document.text, number, section, inside)
     return found
-
-
-def _is_link_list(blocks: list[Block]) -> bool:
-    if len(blocks) < LEAST_BLOCKS_OF_AN_INDEX:
-        return False
-    size = sum(block.end - block.start for block in blocks)
-    linked = sum((block.end - block.start) * block.link_share for block in blocks)
-    return linked >= LINK_DENSE_SECTION * size
 
 
 def _section_passages(text: str, number: int, section: IndexedSection, blocks: list[Block]) -> Iterator[IndexedPassage]:
     terms = {block.start: text[block.start : block.end] for block in blocks if block.kind is BlockKind.TERM}
     for group in _groups(text, blocks):
         first = group[0]
-        place = first.start if first.kind is BlockKind.TERM else first.term
-        term = terms.get(place) if place is not None else None
+        term = terms.get(first.start if first.kind is BlockKind.TERM else first.term or -1)
         heading = f"{section.heading}{PATH_SEPARATOR}{term}" if term else section.heading
         yield IndexedPassage(number, first.start, group[-1].end, heading)
 
@@ -135,9 +121,9 @@ def _belongs(group: list[Block], block: Block) -> bool:
 
 
 def _points_elsewhere(text: str, block: Block) -> bool:
-    if block.kind is BlockKind.TERM:
-        return False
-    return block.link_share >= LINK_DENSE or bool(LEADERS.search(text, block.start, block.end))
+    return block.points_elsewhere or (
+        block.kind is not BlockKind.TERM and LEADERS.search(text, block.start, block.end) is not None
+    )
 
 
 def snippet_of(passage: str) -> str:

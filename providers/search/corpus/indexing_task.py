@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from providers.reading.extraction import extract
+from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, word_keys
 from providers.search.corpus.key_files import refuse_key

@@ -10,7 +10,7 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.extractor import extract_document
+from providers.reading.reader import extract_document
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
 from providers.search.corpus.document_addresses import address_path, document_url, path_address, split_url

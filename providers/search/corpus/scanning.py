@@ -8,8 +8,8 @@ from typing import Final
 
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
+from providers.reading.document_kinds import is_meant_as_document
 from providers.reading.regular_files import check_state, unreadable
-from providers.reading.sniffing import is_meant_as_document
 from providers.search.corpus.document_addresses import path_address
 from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
 

@@ -21,8 +21,8 @@ from contracts.state import ResearchState
 from providers.domains import Domains
 from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
-from providers.reading.sniffing import HTML
-from providers.reading.web_page import read_page
+from providers.reading.document_kinds import HTML
+from providers.reading.documents import read_page
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_work import unmarked
@@ -114,7 +114,7 @@ def _rendered(case: HostilePage, body: bytes, title: str) -> Any:
     found = read_page(body, HTML, "utf-8", "https://a.test/x")
     stored = DocumentRef(hash=digest(found.text), media_type="text/plain", size=len(found.text))
     request = analyze_input([source(stored, title=title, snippet=f"About {title}")], canary=CANARY)
-    return render_role(roles.ANALYZER, request, {stored.hash: found.text}, 4_000)
+    return render_role(roles.ANALYZER, request, {stored.hash: found.text})
 
 
 async def test_an_address_with_private_words_is_never_asked_for() -> None:

@@ -1,13 +1,13 @@
 """Sections and passages of a document."""
 
-from providers.reading.html.page import extract_html
+from providers.reading.documents import extract
 from providers.search.corpus.indexed_passages import index_text, passages_of, sections_of, word_keys
 from providers.search.corpus.section_ranking import is_copy, searched_keys, section_factor
 
 
 def test_sections_cover_the_text_and_know_their_heading_path():
     """Sections follow one another without a gap; the path names every heading above."""
-    page = extract_html("<p>intro</p><h1>A</h1><p>a</p><h2>B</h2><p>b</p><h1>C</h1><p>c</p>")
+    page = extract(b"<p>intro</p><h1>A</h1><p>a</p><h2>B</h2><p>b</p><h1>C</h1><p>c</p>", "page.html")
     sections = sections_of(page)
     assert [section.heading for section in sections] == ["", "A", "A › B", "C"]
     assert [section.start for section in sections[1:]] == [section.end for section in sections[:-1]]
@@ -16,7 +16,7 @@ def test_sections_cover_the_text_and_know_their_heading_path():
 
 def test_a_definition_is_one_passage_under_its_term():
     """The term goes with its first paragraph and is the heading of all of them."""
-    page = extract_html("<h1>S</h1><dl><dt>max_age</dt><dd><p>One.</p><p>Two.</p></dd></dl><p>After.</p>")
+    page = extract(b"<h1>S</h1><dl><dt>max_age</dt><dd><p>One.</p><p>Two.</p></dd></dl><p>After.</p>", "page.html")
     passages = passages_of(page, sections_of(page))
     assert [(page.text[one.start : one.end], one.heading) for one in passages] == [
         ("max_age\nOne.", "S › max_age"),
@@ -26,8 +26,8 @@ def test_a_definition_is_one_passage_under_its_term():
 
 
 def test_small_items_and_rows_make_one_passage():
-    """Neighbouring items are ranked together, code and pointers are not ranked at all."""
-    page = extract_html("<ul><li>one</li><li>two</li></ul><pre>code</pre><p><a href=x>elsewhere</a></p>")
+    """Neighbouring items are ranked together, code and links are not ranked at all."""
+    page = extract(b"<ul><li>one</li><li>two</li></ul><pre>code</pre><p><a href=x>elsewhere</a></p>", "page.html")
     passages = passages_of(page, sections_of(page))
     assert [page.text[one.start : one.end] for one in passages] == ["one\n- two"]
 
