@@ -14,7 +14,7 @@ from contracts.request import SourceType
 from contracts.resolved import Permission, ResolvedResearch
 from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 
 
 class PrepareRequest(Terse):
@@ -179,7 +179,6 @@ class ReadRecord(Terse):
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
     assessment: SourceAssessment | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     cached: bool = False
     """Whether it came from the cache, so that no site was asked."""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from providers.reading.canonical_text import BlockKind, Extraction
-from providers.reading.extraction import extract
+from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
 from providers.text import detect_language, stem, words

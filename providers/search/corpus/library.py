@@ -12,7 +12,7 @@ from providers.errors import ContentMissing, CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import Extraction
-from providers.reading.extractor import extract_document
+from providers.reading.reader import extract_document
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import (
     CorpusDefinition,

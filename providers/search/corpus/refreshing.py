@@ -14,7 +14,7 @@ from contracts.addresses import short_hash
 from providers.errors import CorpusUnknown
 from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.extractor import as_unreadable
+from providers.reading.reader import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.index import IndexDamaged, IndexWriter
 from providers.search.corpus.indexed_file import TASK, IndexedFile

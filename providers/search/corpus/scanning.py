@@ -13,8 +13,8 @@ from typing import Final
 
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
+from providers.reading.document_kinds import is_meant_as_document
 from providers.reading.regular_files import check_state, unreadable
-from providers.reading.sniffing import is_meant_as_document
 from providers.search.corpus.definitions import path_address
 
 DEEPEST: Final = 64

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import StorageFull
-from providers.reading.extraction import extract
+from providers.reading.documents import extract
 from providers.search.corpus.index import IndexDamaged, IndexWriter, open_index
 from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of, word_keys
 from providers.search.corpus.query import rank, search_index
