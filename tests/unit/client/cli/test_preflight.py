@@ -29,7 +29,7 @@ def answering() -> Iterator[str]:
 
 def web(wikipedia: str) -> Settings:
     addresses = {"WIKIPEDIA_BASE_URL": wikipedia, "SEMANTIC_SCHOLAR_BASE_URL": SILENT, "SEARXNG_URL": SILENT}
-    return Settings(web_search=WebSearchSettings(variables=addresses))
+    return Settings(web_search=WebSearchSettings(addresses=addresses))
 
 
 def asked(settings: Settings, **values: object) -> ResolvedResearch:
@@ -74,7 +74,7 @@ async def test_a_provider_whose_key_is_gone_cannot_be_asked_again(answering: str
 
 
 def _with_tavily(wikipedia: str) -> WebSearchSettings:
-    return WebSearchSettings(variables=web(wikipedia).web_search.variables | {"TAVILY_API_KEY": SecretStr("k")})
+    return web(wikipedia).web_search.model_copy(update={"variables": {"TAVILY_API_KEY": SecretStr("k")}})
 
 
 async def test_a_model_endpoint_that_is_down_is_found_out_before_the_run(answering: str) -> None:
