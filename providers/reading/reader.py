@@ -25,15 +25,11 @@ from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
 from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import (
     ARCHIVES,
-    OPENING_BYTES,
     PDF,
     PERHAPS_PDF,
     DocumentKind,
-    check_media_type,
-    provisional_kind,
 )
-from providers.reading.egress.body import BodyLimits, FetchPolicy
-from providers.reading.egress.client import Egress, Fetched
+from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache, Cached
 
@@ -47,9 +43,6 @@ LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
 LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, DocumentKind.CSV, DocumentKind.MAIL, DocumentKind.NOTEBOOK}
 POLICY: Final = FetchPolicy(
     accept="text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
-    check_type=check_media_type,
-    kind_of=provisional_kind,
-    opening_bytes=OPENING_BYTES,
     limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
     seconds=PAGE_LIMITS.seconds,
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.reading.egress.address_rules import GLOBAL_IPV6, SPECIAL_IPV4, canonical_host, host_and_port, is_public
+from providers.reading.egress.addresses import GLOBAL_IPV6, SPECIAL_IPV4, canonical_host, host_and_port, is_public
 
 PRIVATE_IPV4 = st.sampled_from(SPECIAL_IPV4).flatmap(
     lambda network: st.integers(int(network[0]), int(network[-1])).map(ipaddress.IPv4Address)

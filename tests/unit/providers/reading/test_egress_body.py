@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.addresses import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import POLICY
 from tests.fakes.web import WebServer, page, reply

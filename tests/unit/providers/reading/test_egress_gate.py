@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
-from providers.reading.egress.address_rules import is_public
-from providers.reading.egress.url_gate import check_url
+from providers.reading.egress.addresses import check_url, is_public
 
 NUMBERS = st.integers(0, 2**32 - 1)
 PRIVATE = NUMBERS.filter(lambda number: not is_public(ipaddress.IPv4Address(number)))

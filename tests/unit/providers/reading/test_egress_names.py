@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading.egress import name_lookup
-from providers.reading.egress.address_rules import IpAddress
+from providers.reading.egress import network as name_lookup
+from providers.reading.egress.addresses import IpAddress
 from providers.reading.egress.client import Egress
-from providers.reading.egress.name_lookup import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
+from providers.reading.egress.network import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
 from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
 from providers.storage.content import ObstoreContentStore
@@ -156,7 +156,7 @@ def test_a_process_ends_while_a_name_hangs() -> None:
     """The interpreter waits for no look-up, even where the process is taken apart as usual."""
     program = (
         "import asyncio, threading\n"
-        "from providers.reading.egress.name_lookup import SystemResolver\n"
+        "from providers.reading.egress.network import SystemResolver\n"
         "async def work():\n"
         "    begun = threading.Event()\n"
         "    def look_up(host):\n"
