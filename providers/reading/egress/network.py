@@ -168,20 +168,6 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
                 return await _verify(stream, address, port)
         raise failure
 
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,  # noqa: ASYNC109  the signature of httpcore2
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Refuse."""
-        del path, timeout, socket_options
-        raise refused("address", "no local socket is opened")
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
-
     async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
         """The addresses to try: all of a host that is allowed by name, else all if every one is public."""
         try:

@@ -123,5 +123,5 @@ async def test_a_silent_resolver_costs_the_time_for_connecting() -> None:
     backend = GuardedBackend(NoAnswer(), inner=RecordingNetwork())
     with pytest.raises(httpcore2.ConnectTimeout):
         await backend.connect_tcp("public.test", 80, timeout=0.02)
-    with pytest.raises(SourceUnreadable):
+    with pytest.raises(NotImplementedError):
         await backend.connect_unix_socket("socket")
