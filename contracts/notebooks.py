@@ -20,8 +20,8 @@ from contracts.evidence import (
     together,
 )
 from contracts.roles import (
-    AnalysisOutput,
     AnalyzeInput,
+    AnalyzerResult,
     BriefedInput,
     ClarifyInput,
     RoleInput,
@@ -94,7 +94,7 @@ def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> Search
     return found
 
 
-def labels_of(output: AnalysisOutput, request: AnalyzeInput) -> AnalysisOutput:
+def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
     """An analysis whose details are in an entry, as the workflow is told of it: without what follows from the rest.
 
     `with_what_follows` is its inverse.
@@ -123,7 +123,7 @@ def labels_of(output: AnalysisOutput, request: AnalyzeInput) -> AnalysisOutput:
     )
 
 
-def with_what_follows(output: AnalysisOutput, source_ids: list[str]) -> AnalysisOutput:
+def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
     """An analysis with what `labels_of` left out; `source_ids` are those of the sources that were given."""
     if output.entry is None:
         return output

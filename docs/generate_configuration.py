@@ -17,6 +17,7 @@ from contracts.request import (
     ResearchRequest,
 )
 from contracts.strategies import PLANNED, list_selectable
+from providers.search.declarations import search_variables
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
 
@@ -103,7 +104,8 @@ def presets() -> str:
 
 def variables() -> str:
     """One row per environment variable."""
-    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in (CONFIG_VARIABLE, *VARIABLES, *CLUSTER_VARIABLES)]
+    names = (CONFIG_VARIABLE, *VARIABLES, *search_variables(), *CLUSTER_VARIABLES)
+    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in names]
     return "\n".join(["| variable | meaning |", "|---|---|", *rows])
 
 

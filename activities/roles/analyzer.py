@@ -1,47 +1,37 @@
 """The analyzer's draft as findings with evidence: what cannot be grounded is dropped and counted."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
 from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import clamp, find_member, line_of, one_line
+from activities.roles.lenient_values import one_line
 from activities.roles.prompt_blocks import shown_sources
 from contracts import addresses
 from contracts.evidence import Evidence, Finding, QualityUpdate, bounded_confidence, supported_confidence, voice_of
 from contracts.exclusions import mentions_any
 from contracts.roles import (
-    AnalysisDraft,
-    AnalysisOutput,
     AnalyzeInput,
-    FindingDraft,
-    GapDraft,
-    QuoteDraft,
+    AnalyzerAnswer,
+    AnalyzerResult,
+    ProposedFinding,
+    Quote,
     SourceExtract,
 )
 from contracts.texts import plural, shorten
-from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality
+from contracts.vocabulary import Confidence, EngineKind
 from providers.verification.contradictions import find_contradictions
 
-Work = Draft[AnalyzeInput, AnalysisDraft]
-
-STATEMENT_CHARACTERS: Final = 320
-CATEGORY_CHARACTERS: Final = 80
-DESCRIPTION_CHARACTERS: Final = 400
-QUERY_CHARACTERS: Final = 300
-MOST_GAPS: Final = 3
-MOST_SUGGESTIONS: Final = 3
-LOWEST_PRIORITY: Final = 10
+Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 
-def finish_analysis(work: Work) -> AnalysisOutput:
+def finish_analysis(work: Work) -> AnalyzerResult:
     """What the workflow gets of an analysis: every evidence is `text[start:end]` of a stored text."""
     grounding = _Grounding(work)
     findings: dict[str, Finding] = {}
     numbered: dict[int, str] = {}
     dropped = 0
-    for number, draft in enumerate(work.draft.findings, start=1):
+    for number, draft in enumerate(work.answer.findings, start=1):
         if mentions_any(draft.content, work.request.exclude):
             continue
         finding = grounding.finding(draft)
@@ -56,10 +46,10 @@ def finish_analysis(work: Work) -> AnalysisOutput:
     if dropped:
         work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote of theirs stands in the sources")
     used = {key for finding in findings.values() for key in finding.evidence_ids}
-    return AnalysisOutput(
-        findings=_linked(findings, work.draft.findings, numbered, work.request.language),
+    return AnalyzerResult(
+        findings=_linked(findings, work.answer.findings, numbered, work.request.language),
         evidence=[item for item in grounding.evidence.values() if item.id in used],
-        gaps=_gaps(work),
+        gaps=work.answer.fitted(work.request, work.warnings).gaps,
         quality_updates=list(_quality_updates(work)),
         analyzed_source_ids=_list_analyzed(work),
         dropped_quotes=grounding.dropped,
@@ -68,7 +58,7 @@ def finish_analysis(work: Work) -> AnalysisOutput:
 
 
 def _linked(
-    findings: Mapping[str, Finding], drafts: Sequence[FindingDraft], numbered: Mapping[int, str], language: str
+    findings: Mapping[str, Finding], drafts: Sequence[ProposedFinding], numbered: Mapping[int, str], language: str
 ) -> list[Finding]:
     """The findings, each with those that it contradicts: what the analyzer says, and what rules find."""
     kept = list(findings.values())
@@ -107,15 +97,14 @@ class _Grounding:
         self.evidence: dict[str, Evidence] = {}
         self.dropped = 0
 
-    def finding(self, draft: FindingDraft) -> Finding | None:
+    def finding(self, draft: ProposedFinding) -> Finding | None:
         """The finding with what is left of its quotes; None if nothing is left."""
-        statement = line_of(draft.content, STATEMENT_CHARACTERS)
+        statement = draft.content
         quotes = [quote for quote in draft.quotes if not mentions_any(quote.quote, self._work.request.exclude)]
         grounded = [item for quote in quotes if (item := self._ground(quote))]
         if not grounded or not statement:
             return None
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))
-        category = line_of(draft.category or "", CATEGORY_CHARACTERS)
         return Finding(
             id=addresses.finding_id(statement, evidence_ids),
             statement=statement,
@@ -123,11 +112,11 @@ class _Grounding:
             evidence_ids=evidence_ids,
             source_ids=list(dict.fromkeys(item.source_id for item in grounded)),
             sub_query_id=self._work.request.sub_query.id,
-            category=category or None,
+            category=draft.category or None,
             iteration=self._work.request.iteration,
         )
 
-    def _ground(self, quote: QuoteDraft) -> Evidence | None:
+    def _ground(self, quote: Quote) -> Evidence | None:
         source = self._sources.get(quote.source_id.strip())
         if source is None:
             self.dropped += 1
@@ -160,46 +149,12 @@ class _Grounding:
         hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
         return self._headings[source.id].above(start) or shorten(one_line(next(hinted, "")), HEADING_CHARACTERS)
 
-    def _confidence(self, word: str, grounded: list[Evidence]) -> Confidence:
-        """At most what the voices of the sources bear out; a word that is none of ours is `low`."""
-        confidence = find_member(Confidence, word)
-        if confidence is None:
-            self._work.warnings.append("an unknown confidence was taken for low")
+    def _confidence(self, proposed: Confidence, grounded: list[Evidence]) -> Confidence:
+        """At most what the voices of the sources bear out."""
         cited = {item.source_id for item in grounded}
         given = [source for source in self._work.request.sources if source.id in cited]
         supported = supported_confidence((voice_of(one.url, one.publisher), one.quality) for one in given)
-        return bounded_confidence(confidence or Confidence.LOW, supported)
-
-
-def _gaps(work: Work) -> list[GapDraft]:
-    gaps: dict[str, GapDraft] = {}
-    for draft in work.draft.gaps:
-        description = line_of(draft.description, DESCRIPTION_CHARACTERS)
-        key = addresses.normalized_text(description)
-        if key and key not in gaps:
-            gaps[key] = GapDraft(
-                description=description,
-                suggested_queries=_queries(draft.suggested_queries),
-                priority=int(clamp(draft.priority, 1, LOWEST_PRIORITY)),
-                kind=_gap_kind(draft.kind, work),
-            )
-    kept = sorted(gaps.values(), key=lambda gap: gap.priority)
-    if len(kept) > MOST_GAPS:
-        work.warnings.append(f"{len(kept) - MOST_GAPS} gaps beyond {MOST_GAPS} were dropped")
-    return kept[:MOST_GAPS]
-
-
-def _gap_kind(word: str, work: Work) -> str:
-    kind = find_member(GapKind, word)
-    if kind is None:
-        work.warnings.append("an unknown kind of gap was taken for missing")
-    return (kind or GapKind.MISSING).value
-
-
-def _queries(texts: list[str]) -> list[str]:
-    cleaned = (line_of(text, QUERY_CHARACTERS) for text in texts)
-    distinct = {addresses.normalized_text(text): text for text in reversed([*cleaned])}
-    return [text for key, text in reversed(distinct.items()) if key][:MOST_SUGGESTIONS]
+        return bounded_confidence(proposed, supported)
 
 
 def _sources_by_name(work: Work) -> dict[str, SourceExtract]:
@@ -210,16 +165,13 @@ def _sources_by_name(work: Work) -> dict[str, SourceExtract]:
 
 
 def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
-    """Only for sources that were given; an unknown word is `unknown`, with a warning."""
+    """Opinions of the sources that were given, the last one of each."""
     given = _sources_by_name(work)
-    for name, word in {item.source_id.strip(): item.quality for item in work.draft.quality_updates}.items():
-        if name not in given:
+    for name, quality in {item.source_id.strip(): item.quality for item in work.answer.quality_updates}.items():
+        if name in given:
+            yield QualityUpdate(source_id=given[name].id, quality=quality.value)
+        else:
             work.warnings.append("a quality for an unknown source was ignored")
-            continue
-        quality = find_member(Quality, word)
-        if quality is None:
-            work.warnings.append("an unknown quality was taken for unknown")
-        yield QualityUpdate(source_id=given[name].id, quality=(quality or Quality.UNKNOWN).value)
 
 
 def _list_analyzed(work: Work) -> list[str]:

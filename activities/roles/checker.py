@@ -12,7 +12,7 @@ from typing import Final
 
 from activities.roles.control_statement import control_of, with_control
 from activities.roles.excerpts import part_of
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.grounding import find_quote
 from activities.roles.labels import label_all, label_key, label_of
 from activities.roles.lenient_values import line_of
@@ -20,10 +20,10 @@ from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import data, guard_line
 from contracts.checking import AskedClaim, ClaimAnswer, ShownPassage
 from contracts.checking_roles import (
-    CheckDraft,
+    CheckerAnswer,
+    CheckerResult,
     CheckInput,
-    CheckOutput,
-    VerdictDraft,
+    GivenVerdict,
 )
 from contracts.evidence import Verdict
 from contracts.texts import shorten
@@ -99,10 +99,10 @@ def passage_line(name: str, passage: ShownPassage, share: float) -> str:
     return f"{name} ({title}): {words}" if title else f"{name}: {words}"
 
 
-Checking = Draft[CheckInput, CheckDraft]
+Checking = RoleWork[CheckInput, CheckerAnswer]
 
 
-def finish_check(work: Checking) -> CheckOutput:
+def finish_check(work: Checking) -> CheckerResult:
     """One answer for every claim that was asked for: the checker's where it can be used, else none."""
     given = _drafts_by_claim(work)
     control = control_of(work.request.claims)
@@ -118,17 +118,17 @@ def finish_check(work: Checking) -> CheckOutput:
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
-    return CheckOutput(
+    return CheckerResult(
         answers=answers, verdicts=[answer.verdict for answer in answers], account=work.account_with_warnings()
     )
 
 
-def _drafts_by_claim(work: Checking) -> dict[str, list[VerdictDraft]]:
+def _drafts_by_claim(work: Checking) -> dict[str, list[GivenVerdict]]:
     """The drafts under the fingerprints that their labels stand for."""
     key = label_key(work.request)
     known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
-    found: dict[str, list[VerdictDraft]] = defaultdict(list)
-    for draft in work.draft.verdicts:
+    found: dict[str, list[GivenVerdict]] = defaultdict(list)
+    for draft in work.answer.verdicts:
         name = known.get(draft.claim.strip())
         if name is None:
             work.warnings.append("a verdict on an unknown statement was ignored")
@@ -137,7 +137,7 @@ def _drafts_by_claim(work: Checking) -> dict[str, list[VerdictDraft]]:
     return found
 
 
-def _answer(claim: AskedClaim, drafts: Sequence[VerdictDraft], language: str, *, credulous: bool) -> ClaimAnswer:
+def _answer(claim: AskedClaim, drafts: Sequence[GivenVerdict], language: str, *, credulous: bool) -> ClaimAnswer:
     verdicts = {read_verdict(draft.verdict) for draft in drafts}
     if len(verdicts) != 1:
         return _unjudged(claim, TWO_ANSWERS if verdicts else NO_ANSWER)

@@ -5,17 +5,17 @@ from typing import Final
 
 from activities.roles.checker import CLAIM_CHARACTERS, passage_line
 from activities.roles.evidence_markers import without_markers
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_all, label_key, label_of
-from activities.roles.lenient_values import find_member, line_of
+from activities.roles.lenient_values import line_of
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.untrusted import data, guard_line
 from contracts.checking import CorrectionAction, DoubtfulClaim, Proposal
 from contracts.checking_roles import (
-    CorrectDraft,
     CorrectInput,
-    CorrectOutput,
-    ProposalDraft,
+    CorrectorAnswer,
+    CorrectorResult,
+    ProposedCorrection,
 )
 
 SENTENCE_CHARACTERS: Final = 600
@@ -44,26 +44,26 @@ def _claim(claim: DoubtfulClaim, rendering: PromptRendering) -> str:
     return data("statement", lines, f' id="{named}"')
 
 
-def finish_correction(work: Draft[CorrectInput, CorrectDraft]) -> CorrectOutput:
+def finish_correction(work: RoleWork[CorrectInput, CorrectorAnswer]) -> CorrectorResult:
     """One proposal for each claim that was given; what cannot be used leaves the claim as it is."""
     key = label_key(work.request)
     known = label_all((claim.asked.fingerprint for claim in work.request.claims), key)
-    drafts: dict[str, ProposalDraft] = {}
-    for draft in work.draft.proposals:
+    drafts: dict[str, ProposedCorrection] = {}
+    for draft in work.answer.proposals:
         name = known.get(draft.claim.strip())
         if name is None or name in drafts:
             work.warnings.append("a proposal for an unknown or a settled statement was ignored")
         else:
             drafts[name] = draft
     proposals = [_proposal(claim, drafts.get(claim.asked.fingerprint), key) for claim in work.request.claims]
-    return CorrectOutput(proposals=proposals, account=work.account_with_warnings())
+    return CorrectorResult(proposals=proposals, account=work.account_with_warnings())
 
 
-def _proposal(claim: DoubtfulClaim, draft: ProposalDraft | None, key: str) -> Proposal:
+def _proposal(claim: DoubtfulClaim, draft: ProposedCorrection | None, key: str) -> Proposal:
     kept = Proposal(number=claim.number)
-    action = find_member(CorrectionAction, draft.action) if draft else None
-    if draft is None or action is None or action is CorrectionAction.KEEP:
+    if draft is None or draft.action is CorrectionAction.KEEP:
         return kept
+    action = draft.action
     reason = line_of(draft.reason, REASON_CHARACTERS)
     if action is CorrectionAction.REMOVE:
         return Proposal(number=claim.number, action=action, reason=reason)

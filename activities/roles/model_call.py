@@ -19,20 +19,20 @@ from activities.roles.turn_taking import FIRST_MESSAGES, shorten_answers
 from contracts import failures
 from contracts.base import Terse
 from contracts.checking import AnswersEntry, ProposalsEntry
-from contracts.checking_roles import CheckOutput, CorrectOutput
+from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.expected_calls import CONTENT_CHARACTERS
 from contracts.notebooks import AnalysisEntry, labels_of
 from contracts.outcome import CallAccount
 from contracts.roles import (
-    AnalysisOutput,
     AnalyzeInput,
+    AnalyzerResult,
+    RoleAnswer,
     RoleInput,
-    RoleOutput,
     RoleSpec,
-    WriteOutput,
+    SynthesizerResult,
 )
 from contracts.strategies import declared_roles
-from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, ToolTurnOutput, check_tools
+from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, NotConfigured, WorkerLost
@@ -46,7 +46,7 @@ from providers.interfaces import (
     ShortPrompt,
 )
 
-O = TypeVar("O", bound=RoleOutput)
+O = TypeVar("O", bound=RoleAnswer)
 
 JUST_NOW: Final = timedelta(seconds=0.5)
 """A workflow that has asked for a call no longer ago than this was not cancelled."""
@@ -89,14 +89,14 @@ class RoleActivities:
             check_tools(role)
         return [self._activity(role) for role in declared_roles()]
 
-    async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleOutput:
+    async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
         """Load, render, ask, finish. Must run inside an activity; raises `ApplicationError`."""
         # Who was lost may have stored a paid answer: one attempt more looks for it, and makes none.
         async with count_attempts(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as past:
             lost = past.losses >= MOST_LOSSES
             return await self._done(role, request, lost_workers(past.losses) if lost else None)
 
-    async def _done(self, role: RoleSpec[Any, Any], request: RoleInput, instead: WorkerLost | None) -> RoleOutput:
+    async def _done(self, role: RoleSpec[Any, Any], request: RoleInput, instead: WorkerLost | None) -> RoleAnswer:
         with translate_errors(RECORDS):
             if self._notebooks is not None:
                 request = await self._notebooks.complete_input(request, role)
@@ -197,7 +197,7 @@ class RoleActivities:
 
     async def _finish(
         self, role: RoleSpec[Any, Any], task: EngineTask, answer: EngineAnswer, account: CallAccount
-    ) -> RoleOutput:
+    ) -> RoleAnswer:
         packed, parts = await self._isolated.call(
             FINISHED,
             role,
@@ -208,17 +208,17 @@ class RoleActivities:
             self._content_characters,
             answer.share,
         )
-        output: RoleOutput = role.output.model_validate_json(packed)
-        if isinstance(output, ToolTurnOutput):
+        output: RoleAnswer = role.result.model_validate_json(packed)
+        if isinstance(output, TurnResult):
             with translate_errors(RECORDS):
                 await self._content.put_text(parts[0], TRANSCRIPT_TYPE)
-        if isinstance(output, WriteOutput):
+        if isinstance(output, SynthesizerResult):
             output = output.model_copy(update={"draft": await store_draft(self._content, output.draft, parts)})
-        if isinstance(output, AnalysisOutput) and isinstance(task.input, AnalyzeInput) and output.findings:
+        if isinstance(output, AnalyzerResult) and isinstance(task.input, AnalyzeInput) and output.findings:
             output = await self._note_analysis(task.input, output)
-        if isinstance(output, CheckOutput):
+        if isinstance(output, CheckerResult):
             output = await self._by_reference(output, AnswersEntry(answers=output.answers), "answers")
-        if isinstance(output, CorrectOutput):
+        if isinstance(output, CorrectorResult):
             output = await self._by_reference(output, ProposalsEntry(proposals=output.proposals), "proposals")
         return output
 
@@ -229,7 +229,7 @@ class RoleActivities:
         with translate_errors(RECORDS):
             return output.model_copy(update={"entry": await self._notebooks.write(entry), field: []})
 
-    async def _note_analysis(self, request: AnalyzeInput, output: AnalysisOutput) -> AnalysisOutput:
+    async def _note_analysis(self, request: AnalyzeInput, output: AnalyzerResult) -> AnalyzerResult:
         """The output with labels of findings and evidence; they themselves are in the notebook."""
         if self._notebooks is None:
             return output
@@ -249,7 +249,7 @@ class RoleActivities:
             return await self.run(role, request)
 
         # Temporal decodes arguments by these annotations.
-        do_role.__annotations__ = {"request": role.input, "return": role.output}
+        do_role.__annotations__ = {"request": role.input, "return": role.result}
         do_role.__name__ = do_role.__qualname__ = role.activity
         registered: Callable[[Any], Awaitable[Any]] = activity.defn(name=role.activity)(do_role)
         return registered

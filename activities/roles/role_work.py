@@ -1,7 +1,6 @@
 """What is done for a role with texts from outside: plain functions that run in a child process."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -9,33 +8,27 @@ from activities.reporting.report_sections import section_texts
 from activities.roles.analyzer import finish_analysis
 from activities.roles.checker import finish_check
 from activities.roles.corrector import finish_correction
-from activities.roles.finishers import Draft, finish_clarification, finish_plan, finish_refinement, finish_reflection
+from activities.roles.finishers import RoleWork, fit_answer, fit_refinement
 from activities.roles.prompt_rendering import render_role, request_as_shown
-from activities.roles.reviewer import finish_review
 from activities.roles.synthesizer import finish_report
 from activities.roles.turn_taking import finish_turn
 from activities.roles.untrusted import remove_signs
 from contracts import checking_roles, roles
-from contracts.base import Contract
 from contracts.canary import STEERED, contains_canary
+from contracts.lenient import UnfitAnswer
 from contracts.outcome import CallAccount
-from contracts.roles import RoleInput, RoleOutput, RoleSpec
-from contracts.tool_turns import ToolTurnInput, TurnDraft
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from contracts.tool_turns import ToolTurnInput, TurnAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidOutput
 
-FINISHERS: Final[dict[str, Callable[[Draft[Any, Any]], RoleOutput]]] = {
-    roles.CLARIFIER.name: finish_clarification,
-    roles.PLANNER.name: finish_plan,
+GROUNDERS: Final[dict[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     roles.ANALYZER.name: finish_analysis,
-    roles.REFINER.name: finish_refinement,
-    roles.SUPERVISOR.name: finish_reflection,
+    roles.REFINER.name: fit_refinement,
     checking_roles.CHECKER.name: finish_check,
     checking_roles.CORRECTOR.name: finish_correction,
-    checking_roles.REVIEWER.name: finish_review,
 }
-"""What makes an engine's draft fit for the workflow, by role; who writes the report has `finish_report`."""
-Finisher = Callable[[Draft[Any, Any]], tuple[RoleOutput, str | None]]
+"""Roles whose answers name passages, gaps or claims; `finish_report` grounds a report, `fit_answer` all others."""
 
 FIRST_PROMPT: Final = f"{__name__}:first_prompt"
 FINISHED: Final = f"{__name__}:finish"
@@ -58,14 +51,14 @@ def first_prompt(
 def finish(
     role: RoleSpec[Any, Any],
     request: RoleInput,
-    draft: Contract,
+    draft: Any,
     documents: Mapping[str, str],
     account: CallAccount,
     content_characters: int,
     share: float,
 ) -> Finished:
     """What the workflow gets of an engine's draft. Raises `InvalidOutput`."""
-    if isinstance(request, ToolTurnInput) and isinstance(draft, TurnDraft):
+    if isinstance(request, ToolTurnInput) and isinstance(draft, TurnAnswer):
         return finish_turn(role, request, draft, documents, account)
     if contains_canary(draft.model_dump_json(), request.canary):
         raise InvalidOutput(STEERED)
@@ -73,22 +66,16 @@ def finish(
         # A program quotes what is stored; a model copies from lines that begin with a sign.
         draft = remove_signs(draft)
     shown = request_as_shown(request, documents, content_characters, share)
-    output, text = _finisher(role)(Draft(shown, draft, documents, account))
-    return output.model_dump_json(), None if text is None else section_texts(text)
+    work: RoleWork[Any, Any] = RoleWork(shown, draft, documents, account)
+    try:
+        result, text = finish_report(work) if role.writes_report else (_grounder(role)(work), None)
+    except UnfitAnswer as error:
+        raise InvalidOutput(str(error)) from None
+    return result.model_dump_json(), None if text is None else section_texts(text)
 
 
-def _finisher(role: RoleSpec[Any, Any]) -> Finisher:
-    """What makes a draft of this role fit for the workflow."""
-    if role.writes_report:
-        return finish_report
-    if role.module is None:
-        finish = FINISHERS[role.name]
-    else:
-        finish = getattr(import_module(role.module), "finish", partial(_as_output, role))
-    return lambda work: (finish(work), None)
-
-
-def _as_output(role: RoleSpec[Any, Any], work: Draft[Any, Any]) -> RoleOutput:
-    """The output with the draft's own fields."""
-    output: RoleOutput = role.output.model_validate(work.draft.model_dump() | {"account": work.account_with_warnings()})
-    return output
+def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
+    """What grounds the answers of a role; one from outside the product may have `ground` in its module."""
+    if role.name in GROUNDERS or role.module is None:
+        return GROUNDERS.get(role.name, fit_answer)
+    return getattr(import_module(role.module), "ground", fit_answer)

@@ -9,20 +9,18 @@ from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
-from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
+from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
 from providers.errors import InvalidOutput
 
-Work = Draft[WriteInput, ReportTextDraft]
+Work = RoleWork[WriteInput, SynthesizerAnswer]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
-UNANSWERED_CHARACTERS: Final = 300
 MOST_OF_SOURCE: Final = 3
 """Passages that a citation of a source as a whole stands for at most."""
 MARKDOWN: Final = "text/markdown"
@@ -95,12 +93,12 @@ def _unwrap(text: str) -> str:
     return inner if info in ("markdown", "md") or (not info and inner.lstrip().startswith("#")) else text
 
 
-def finish_report(work: Work) -> tuple[WriteOutput, str]:
+def finish_report(work: Work) -> tuple[SynthesizerResult, str]:
     """The output, which names its document by what is in it, and the cleaned text that is to be stored as that.
 
     Raises `InvalidOutput` if nothing is left of it.
     """
-    report = clean_report(work.draft.markdown, work.request, work.documents)
+    report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
@@ -125,11 +123,11 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         foreign_urls=report.foreign_urls,
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
-        answers_question=work.draft.answers_question,
-        unanswered=line_of(work.draft.unanswered, UNANSWERED_CHARACTERS),
+        answers_question=work.answer.answers_question,
+        unanswered=work.answer.unanswered,
         empty=_says_nothing_found(work, report.cited),
     )
-    return WriteOutput(draft=draft, account=work.account_with_warnings()), report.markdown
+    return SynthesizerResult(draft=draft, account=work.account_with_warnings()), report.markdown
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:

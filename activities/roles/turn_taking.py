@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_key
 from activities.roles.prompt_blocks import PromptRendering, common_values
 from activities.roles.prompt_files import prompt_of
@@ -27,7 +27,7 @@ from contracts.tool_turns import (
     TakenTurn,
     ToolTurnInput,
     Transcript,
-    TurnDraft,
+    TurnAnswer,
     answers_to,
     offered_tools,
 )
@@ -190,12 +190,12 @@ def _end_of_element(content: str) -> list[str]:
 def finish_turn(
     role: RoleSpec[Any, Any],
     request: ToolTurnInput,
-    draft: TurnDraft,
+    draft: TurnAnswer,
     documents: Mapping[str, str],
     account: CallAccount,
 ) -> tuple[str, list[str]]:
     """The turn's output as JSON, and the longer transcript. Raises `InvalidOutput` for a turn that says nothing."""
-    work = Draft(request, draft, documents, account)
+    work = RoleWork(request, draft, documents, account)
     before = _transcript(role, request, documents)
     content, calls, steered = _Turn(role, work, before).read()
     turn = TakenTurn(
@@ -209,7 +209,7 @@ def finish_turn(
     longer = before.with_turn(turn)
     stored = longer.model_dump_json()
     said = "\n".join(block["text"] for block in content if block["type"] == "text")
-    output = role.output(
+    output = role.result(
         transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=_size(longer, request)),
         calls=calls,
         text=shorten(remove_signs_of(said).strip(), TEXT_CHARACTERS),
@@ -230,7 +230,7 @@ def _size(transcript: Transcript, request: ToolTurnInput) -> int:
 class _Turn:
     """Reads the blocks of one turn: ids that are unique, calls that are checked, nothing that gives the run away."""
 
-    def __init__(self, role: RoleSpec[Any, Any], work: Draft[ToolTurnInput, TurnDraft], before: Transcript) -> None:
+    def __init__(self, role: RoleSpec[Any, Any], work: RoleWork[ToolTurnInput, TurnAnswer], before: Transcript) -> None:
         self._request = work.request
         self._warnings = work.warnings
         self._offered = offered_tools(role, work.request)
@@ -238,7 +238,7 @@ class _Turn:
         self._used = {call.id for turn in before.turns for call in turn.calls}
         self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
         # The journal sorts what it keeps: a turn is the same whether it was just answered or taken from there.
-        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.draft.content, sort_keys=True))
+        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.answer.content, sort_keys=True))
         self._carried_out = 0
 
     def read(self) -> tuple[list[dict[str, Any]], list[ToolCall], bool]:

@@ -9,7 +9,7 @@ from typing import Final
 from contracts.addresses import normalized_text
 from contracts.evidence import Finding, Gap, voice_of
 from contracts.plan import PlanNode
-from contracts.roles import ReportTextDraft, WriteInput
+from contracts.roles import SynthesizerAnswer, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, GapStatus, NodeStatus
 from providers.extractive.answer_search import AnswerSearch
 from providers.extractive.arrangement import MORE, Arrangement, BriefSection, arrange
@@ -55,7 +55,7 @@ LOOKED_AT = 3_000
 """Characters of each document that tell its language."""
 
 
-def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
+def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     """Write the brief; without findings, an honest admission that cites nothing."""
     every = readings(task.sources, documents, task.language)
     say = BriefWords(task.language)
@@ -65,7 +65,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     question = read_question(task.query, task.language)
     quoted = quotations(task, every, aim_of(question, question.main_facet, task, every))
     if not quoted:
-        return ReportTextDraft(markdown=_empty(task, every, say), answers_question=False, unanswered="")
+        return SynthesizerAnswer(markdown=_empty(task, every, say), answers_question=False, unanswered="")
     asked = read_asked(task.query, task.language)
     answers = _answering(asked, task, every, quoted)
     if answers and asked.form is AnswerForm.DIFFERENCE:
@@ -77,10 +77,10 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     plan = arrange(quoted, question, words, [*sides.values()], answers, settings=settings, one_fact=one_fact)
     lines = _brief(task, plan, sides, quoted, every, question, asked, say)
     unanswered = "" if plan.answered else UNANSWERED.format(what=BriefWords("en").missing(asked.form))
-    return ReportTextDraft(markdown=lines, answers_question=plan.answered, unanswered=unanswered)
+    return SynthesizerAnswer(markdown=lines, answers_question=plan.answered, unanswered=unanswered)
 
 
-def _write_several(task: WriteInput, several: list[str], every: list[Reading], say: BriefWords) -> ReportTextDraft:
+def _write_several(task: WriteInput, several: list[str], every: list[Reading], say: BriefWords) -> SynthesizerAnswer:
     """A brief with a section for each question of a text; it answers the text if each of them is answered."""
     page = QuotedPages(every, say)
     placed: list[Quotation] = []
@@ -103,14 +103,14 @@ def _write_several(task: WriteInput, several: list[str], every: list[Reading], s
     rest = [one for one in quotations(task, every, aim_of(question, question.main_facet, task, every))
             if one.marker not in {other.marker for other in placed}]  # fmt: skip
     if not placed:
-        return ReportTextDraft(markdown=_empty(task, every, say), answers_question=False, unanswered="")
+        return SynthesizerAnswer(markdown=_empty(task, every, say), answers_question=False, unanswered="")
     lines += [f"## {say['not_covered']}", "", *limit_lines(task, placed, say, answered=not missing), ""]
     if rest:
         lines += [f"## {say['more']}", "", *page.section(BriefSection(MORE, rest[:MOST_MORE]))]
     head = _head(task, [*placed, *rest[:MOST_MORE]], every, say, " ".join(several))
     text = "\n".join([*head, *lines]).rstrip() + "\n"
     unanswered = NOT_ALL_ANSWERED.format(questions=", ".join(missing)) if missing else ""
-    return ReportTextDraft(markdown=text, answers_question=not missing, unanswered=unanswered[:300])
+    return SynthesizerAnswer(markdown=text, answers_question=not missing, unanswered=unanswered[:300])
 
 
 def _findings_for(facet: str, task: WriteInput) -> list[Finding]:

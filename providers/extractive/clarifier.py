@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from contracts.plan import MOST_QUESTIONS
-from contracts.roles import ClarifyDraft, ClarifyInput
+from contracts.roles import ClarifierAnswer, ClarifyInput
 from providers.extractive.question import read_question
 from providers.extractive.question_terms import key_words
 
@@ -61,21 +61,21 @@ _MEASURE: Final = re.compile(
 FEWEST_WORDS: Final = 2
 
 
-def clarify(task: ClarifyInput) -> ClarifyDraft:
+def clarify(task: ClarifyInput) -> ClarifierAnswer:
     """Questions for what the rules find; nothing once a person was asked."""
     if task.rounds:
-        return ClarifyDraft(clear=True, reason="the person was asked, and the run goes by the answers")
+        return ClarifierAnswer(clear=True, reason="the person was asked, and the run goes by the answers")
     words = key_words(task.query, task.language)
     found = [*_unnamed(task), *_meanings(task, words), *_measure(task)] or _too_short(task, words)
     if found:
-        return ClarifyDraft(
+        return ClarifierAnswer(
             clear=False, questions=found[:MOST_QUESTIONS], reason="the question can be taken in more ways than one"
         )
     if task.required:
         subject = " ".join(words[:8]) or task.query[:100]
         asked = f"The research is about “{subject}”: is there anything that must be in it, or be left out?"
-        return ClarifyDraft(clear=False, questions=[asked], reason="the request wants a person to be asked")
-    return ClarifyDraft(clear=True, reason="it names what it is about and what it asks")
+        return ClarifierAnswer(clear=False, questions=[asked], reason="the request wants a person to be asked")
+    return ClarifierAnswer(clear=True, reason="it names what it is about and what it asks")
 
 
 def _unnamed(task: ClarifyInput) -> list[str]:

@@ -14,15 +14,15 @@ from contracts.orchestrator_roles import (
     IntakeInput,
     OpenArguments,
     OrchestrateInput,
-    OutlineDraft,
     OutlinedStep,
     OutlineInput,
+    OutlinerAnswer,
     SearchArguments,
     ThinkArguments,
     WorkInput,
 )
 from contracts.roles import ClarifyInput, PlanInput
-from contracts.tool_turns import Transcript, TurnDraft, scripted_turn
+from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
 from contracts.tools import NoArguments
 from providers.extractive.clarifier import clarify
 from providers.extractive.planner import plan
@@ -30,7 +30,7 @@ from providers.extractive.planner import plan
 TASK_CHARACTERS: Final = 500
 
 
-def take_in(request: IntakeInput, _: Transcript) -> TurnDraft:
+def take_in(request: IntakeInput, _: Transcript) -> TurnAnswer:
     """Without a model: questions for what the rules find unclear, else the question is handed over."""
     asked = ClarifyInput(
         query=request.query,
@@ -45,7 +45,7 @@ def take_in(request: IntakeInput, _: Transcript) -> TurnDraft:
     return scripted_turn((PLAN_TOOL, NoArguments()))
 
 
-def outline(request: OutlineInput) -> OutlineDraft:
+def outline(request: OutlineInput) -> OutlinerAnswer:
     """Without a model: one step for each part of an answer."""
     proposed = plan(
         PlanInput(
@@ -59,10 +59,10 @@ def outline(request: OutlineInput) -> OutlineDraft:
         )
     )
     steps = [OutlinedStep(step=item.query, facet=item.facet) for item in proposed.sub_queries]
-    return OutlineDraft(approach=proposed.research_brief, steps=steps)
+    return OutlinerAnswer(approach=proposed.research_brief, steps=steps)
 
 
-def orchestrate(request: OrchestrateInput, _: Transcript) -> TurnDraft:
+def orchestrate(request: OrchestrateInput, _: Transcript) -> TurnAnswer:
     """Without a model: an agent for each step that none was sent for, all at once; the report when there is none."""
     tasks = [
         (AGENT_TOOL, AgentArguments(task=request.steps[number - 1][:TASK_CHARACTERS], steps=[number]))
@@ -77,7 +77,7 @@ def orchestrate(request: OrchestrateInput, _: Transcript) -> TurnDraft:
     return scripted_turn((REPORT_TOOL, NoArguments()))
 
 
-def work(request: WorkInput, _: Transcript) -> TurnDraft:
+def work(request: WorkInput, _: Transcript) -> TurnAnswer:
     """Without a model: search for the task in its own words, open the first pages that it may open, report."""
     if not request.searches and request.searches_left:
         return scripted_turn((SEARCH_TOOL, SearchArguments(query=request.query[:TASK_CHARACTERS])))

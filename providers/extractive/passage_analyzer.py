@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contracts.addresses import normalized_text
 from contracts.evidence import supported_confidence, voice_of
 from contracts.exclusions import mentions_any
-from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, SourceExtract
+from contracts.roles import AnalyzeInput, AnalyzerAnswer, ProposedFinding, ProposedGap, Quote, SourceExtract
 from contracts.vocabulary import GapKind
 from providers.extractive import stated_gaps
 from providers.extractive.answer_passages import answer_span
@@ -52,7 +52,7 @@ MOST_FURTHER_ANSWERS = 1
 """The same for searches in other words: they tend to read the same pages, and their room is for what else those say."""
 
 
-def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
+def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Find the passages of one sub-query."""
     every = readings(task.sources, documents, task.language)
     if task.sub_query.facet.startswith(QUESTION_PREFIX):
@@ -62,7 +62,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     known = known_frequencies(task, every, asked, task.query, task.sub_query.text)
     missing = missing_names(asked, task.language, known, lambda: (reading.document.all_keys for reading in every))
     if missing:
-        return AnalysisDraft(findings=[], gaps=[stated_gaps.names_missing(missing, known, task)])
+        return AnalyzerAnswer(findings=[], gaps=[stated_gaps.names_missing(missing, known, task)])
     alone = task.sub_query.facet.startswith(QUESTION_PREFIX)
     main = alone or task.sub_query.facet == question.main_facet or task.sub_query.origin != "plan"
     aim = aim_of(question, task.sub_query.facet, task, every, asked=asked, searched=task.sub_query.text, main=main)
@@ -71,7 +71,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     answers = _without_left_out(_answers(task, every, aim), task)
     best = max((passage.coverage for passage in candidates), default=0.0)
     if best < COVERAGE_FLOOR and not answers:
-        return AnalysisDraft(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
+        return AnalyzerAnswer(findings=[], gaps=[stated_gaps.below_floor(aim.terms, best, known, task)])
     fitting = [passage for passage in candidates if passage.coverage >= FURTHER_FLOOR]
     most = max(1, min(5, task.max_findings))
     if not main and task.sub_query.facet in FACETS:
@@ -82,7 +82,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
     kept = [*answers, *choose_passages(others, most - len(answers), floor)]
     sources = {reading.source.id: reading.source for reading in every}
     findings = [_finding(passage, fitting, sources, task, aim) for passage in kept]
-    return AnalysisDraft(findings=findings, gaps=_gaps(kept, by_source, aim.terms, known, task, main=main))
+    return AnalyzerAnswer(findings=findings, gaps=_gaps(kept, by_source, aim.terms, known, task, main=main))
 
 
 def _without_left_out(passages: list[FoundPassage], task: AnalyzeInput) -> list[FoundPassage]:
@@ -130,14 +130,12 @@ def _finding(
     sources: Mapping[str, SourceExtract],
     task: AnalyzeInput,
     aim: Aim,
-) -> FindingDraft:
+) -> ProposedFinding:
     agreeing = _find_agreeing(passage, candidates, aim.terms)
-    return FindingDraft(
+    return ProposedFinding(
         content=shorten(passage.text, STATEMENT_LENGTH),
         confidence=_confidence([sources[passage.source_id], *(sources[other.source_id] for other in agreeing)]),
-        quotes=[
-            QuoteDraft(source_id=one.source_id, quote=one.text, start=one.start) for one in [passage, *agreeing[:2]]
-        ],
+        quotes=[Quote(source_id=one.source_id, quote=one.text, start=one.start) for one in [passage, *agreeing[:2]]],
         category=_category(passage, task.sub_query.facet, aim),
     )
 
@@ -188,7 +186,7 @@ def _gaps(
     task: AnalyzeInput,
     *,
     main: bool,
-) -> list[GapDraft]:
+) -> list[ProposedGap]:
     """Terms of weight that no passage holds are named once, by the sub-query that asks the question itself."""
     if not main or not kept:
         return []

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from contracts.addresses import normalized_text
-from contracts.roles import PlanDraft, PlanInput, SubQueryDraft
+from contracts.roles import PlanInput, PlannerAnswer, SubQuery
 from providers.extractive.asked_form import MEASURES, AnswerForm, read_asked
 from providers.extractive.facets import ENTITY_PREFIX, FACETS
 from providers.extractive.question import PARTS, QUESTION_PREFIX, Question, QuestionType, read_question, split_questions
@@ -46,7 +46,7 @@ _APPROACH = {
 }
 
 
-def plan(task: PlanInput) -> PlanDraft:
+def plan(task: PlanInput) -> PlannerAnswer:
     """Make the plan; done again, it asks other words first."""
     question = read_question(task.query, task.language)
     several = split_questions(task.query, task.language)
@@ -66,18 +66,18 @@ def plan(task: PlanInput) -> PlanDraft:
     most = min(aim, max(task.min_sub_queries, 1 + len(extra) + len(fresh))) if again else aim
     chosen = _distinct(ordered)[:most]
     numbered = [proposal.model_copy(update={"priority": position}) for position, proposal in enumerate(chosen, start=1)]
-    return PlanDraft(research_brief=_brief(question, numbered), sub_queries=numbered)
+    return PlannerAnswer(research_brief=_brief(question, numbered), sub_queries=numbered)
 
 
-def _one_of_several(text: str, number: int, aspects: Mapping[str, str]) -> SubQueryDraft:
-    return SubQueryDraft(
+def _one_of_several(text: str, number: int, aspects: Mapping[str, str]) -> SubQuery:
+    return SubQuery(
         query=_long_enough(text[:LONGEST_QUERY], aspects),
         rationale="The text asks several questions; each is answered by itself.",
         facet=f"{QUESTION_PREFIX}{number}",
     )
 
 
-def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:
+def _brief(question: Question, chosen: list[SubQuery]) -> str:
     parts = ", ".join(dict.fromkeys(proposal.facet.replace(ENTITY_PREFIX, "") for proposal in chosen))
     return (
         f"The question {_APPROACH[question.kind]}. The documents are searched for each part of an answer: {parts}. "
@@ -85,23 +85,23 @@ def _brief(question: Question, chosen: list[SubQueryDraft]) -> str:
     )
 
 
-def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQueryDraft]:
+def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQuery]:
     parts = PARTS[question.kind]
     aspects = language_words(language).aspects
     main = FACETS[parts[0]]
     own_words = " ".join(question.text.split())[:LONGEST_QUERY]
-    first = SubQueryDraft(query=_long_enough(own_words, aspects), rationale=main.rationale, facet=main.name)
+    first = SubQuery(query=_long_enough(own_words, aspects), rationale=main.rationale, facet=main.name)
     key_phrase = question.key_phrase or own_words
     found = [first]
     asked = read_asked(own_words, language)
     other = language_words(language).other_words.get(asked.form.value, "")
     if other and asked.content:
         text = f"{' '.join(asked.content[:6])} {other}"
-        found.append(SubQueryDraft(query=text[:LONGEST_QUERY], rationale=OTHER_WORDS, facet=main.name))
+        found.append(SubQuery(query=text[:LONGEST_QUERY], rationale=OTHER_WORDS, facet=main.name))
     if asked.form in ONE_SIDED and question.kind not in MANY_SIDED and len(asked.content) <= SHORT:
         parts = parts[:1]
     found += [
-        SubQueryDraft(
+        SubQuery(
             query=_long_enough(aspects["setting"].format(name=name)[:LONGEST_QUERY], aspects),
             rationale="A name in the question is looked up by itself.",
             facet="definition" if main.name != "definition" else "settings",
@@ -114,18 +114,18 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
     for name in parts[1:]:
         facet = FACETS[name]
         ask = aspects["number" if name == "limits" and question.kind is QuestionType.QUANTITY else name]
-        found.append(SubQueryDraft(query=f"{key_phrase}: {ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name))
+        found.append(SubQuery(query=f"{key_phrase}: {ask}"[:LONGEST_QUERY], rationale=facet.rationale, facet=name))
     if wider:
         found.insert(
             1,
-            SubQueryDraft(
+            SubQuery(
                 query=_long_enough(f"{key_phrase} {aspects.get(main.name, '')}".strip(), aspects),
                 rationale=main.rationale,
                 facet=main.name,
             ),
         )
         found += [
-            SubQueryDraft(
+            SubQuery(
                 query=aspects["overview"].format(name=name),
                 rationale="A name in the question, looked up by itself.",
                 facet="definition",
@@ -135,19 +135,19 @@ def _proposals(question: Question, language: str, *, wider: bool) -> list[SubQue
     return found
 
 
-def _about(entity: str, question: Question, language: str) -> SubQueryDraft:
+def _about(entity: str, question: Question, language: str) -> SubQuery:
     others = {word.casefold() for other in question.entities for word in key_words(other, language)}
     rest = [word for word in key_words(question.text, language) if word.casefold() not in others]
     aspects = language_words(language).aspects
     query = " ".join([entity, *rest[:6]]) if rest else aspects["what_is"].format(name=entity)
-    return SubQueryDraft(
+    return SubQuery(
         query=_long_enough(query, aspects),
         rationale="Each side of the comparison is looked up by itself.",
         facet=f"{ENTITY_PREFIX}{entity}"[:60],
     )
 
 
-def _guidance(task: PlanInput) -> list[SubQueryDraft]:
+def _guidance(task: PlanInput) -> list[SubQuery]:
     """Extra searches from what a person, a hook or a model asked for, and from the operator's own prompt."""
     texts: list[str] = []
     asked_for: set[str] = set()
@@ -167,7 +167,7 @@ def _guidance(task: PlanInput) -> list[SubQueryDraft]:
                 query = _long_enough(query, aspects)  # however short: somebody asked for it
             elif len(query) < SHORTEST_QUERY:
                 continue
-            found.append(SubQueryDraft(query=query, rationale=FACETS["guidance"].rationale, facet="guidance"))
+            found.append(SubQuery(query=query, rationale=FACETS["guidance"].rationale, facet="guidance"))
     return found
 
 
@@ -175,8 +175,8 @@ def _long_enough(query: str, aspects: Mapping[str, str]) -> str:
     return query if len(query) >= SHORTEST_QUERY else aspects["overview"].format(name=query)
 
 
-def _distinct(proposals: list[SubQueryDraft]) -> list[SubQueryDraft]:
-    seen: dict[str, SubQueryDraft] = {}
+def _distinct(proposals: list[SubQuery]) -> list[SubQuery]:
+    seen: dict[str, SubQuery] = {}
     for proposal in proposals:
         seen.setdefault(normalized_text(proposal.query), proposal)
     return list(seen.values())

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from contracts.addresses import normalized_text
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.roles import (
-    FollowUpDraft,
-    GapAnalysisDraft,
-    QualityAssessmentDraft,
-    RecommendationDraft,
-    RefineDraft,
+    FollowUpQuery,
+    GapAssessment,
+    QualityAssessment,
+    Recommendation,
     RefineInput,
+    RefinerAnswer,
     ReflectInput,
-    ReflectionDraft,
+    SupervisorAnswer,
 )
 from contracts.vocabulary import Action, GapKind, Phase, Severity
 from providers.extractive.question_terms import key_words
@@ -26,15 +26,15 @@ SHORTEST = 10
 _NOWHERE = re.compile(r"\boccurs? in none of\b")
 
 
-def reflect(task: ReflectInput) -> ReflectionDraft:
+def reflect(task: ReflectInput) -> SupervisorAnswer:
     """Say what the gate's result means for the next step; it never loosens a gate."""
     action = _action(task)
     figures = ", ".join(f"{name} {value:g}" for name, value in sorted(task.metrics.items()))
-    return ReflectionDraft(
+    return SupervisorAnswer(
         action=action.value,
         rationale=f"The gate after {task.phase} is {'satisfied' if task.gate_valid else 'not satisfied'}"
         f" ({task.gate_score:g} of 10{'; ' + figures if figures else ''}).",
-        quality_assessment=QualityAssessmentDraft(
+        quality_assessment=QualityAssessment(
             score=min(10.0, max(1.0, task.gate_score)),
             strengths=["gate satisfied"] if task.gate_valid else [],
             weaknesses=[issue.message for issue in task.issues],
@@ -51,7 +51,7 @@ def _action(task: ReflectInput) -> Action:
     return Action.PROCEED
 
 
-def refine(task: RefineInput, documents: Mapping[str, str]) -> RefineDraft:
+def refine(task: RefineInput, documents: Mapping[str, str]) -> RefinerAnswer:
     """Judge every open gap: conservative, another iteration must plausibly help."""
     draft = documents.get(task.draft.hash, "") if task.draft else ""
     expansion = _expansion(draft, task)
@@ -61,17 +61,17 @@ def refine(task: RefineInput, documents: Mapping[str, str]) -> RefineDraft:
         judged = _judge(gap, task, expansion, tried)
         tried |= {normalized_text(follow.query) for follow in judged.follow_up_queries}
         analysis.append(judged)
-    return RefineDraft(
+    return RefinerAnswer(
         gap_analysis=analysis,
         iteration_recommendation=_recommend(analysis, task),
         report_improvements=_improvements(task),
     )
 
 
-def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -> GapAnalysisDraft:
+def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -> GapAssessment:
     severity = _severity(gap, task)
     if _NOWHERE.search(gap.description) or gap.kind is GapKind.LIMITATION:
-        return GapAnalysisDraft(gap_id=gap.id, severity=severity.value, addressable=False)
+        return GapAssessment(gap_id=gap.id, severity=severity.value, addressable=False)
     seen = {stem(word, task.language) for text in [*task.asked, task.query] for word in words(text)}
     subject = key_words(task.query, task.language)[:4]
     proposals = [*gap.suggested_queries]
@@ -89,11 +89,11 @@ def _judge(gap: Gap, task: RefineInput, expansion: list[str], tried: set[str]) -
         asked_for = gap.origin == ASKED_BY_PERSON and text in gap.suggested_queries
         if normalized_text(text) not in tried and (asked_for or (len(text) >= SHORTEST and (fresh or narrower))):
             follow_ups.append(
-                FollowUpDraft(
+                FollowUpQuery(
                     query=text, expected_contribution="Passages that hold words which no search has tried yet."
                 )
             )
-    return GapAnalysisDraft(
+    return GapAssessment(
         gap_id=gap.id,
         severity=severity.value,
         addressable=bool(follow_ups),
@@ -111,7 +111,7 @@ def _severity(gap: Gap, task: RefineInput) -> Severity:
     return Severity.MODERATE if gap.priority == 1 else Severity.MINOR
 
 
-def _recommend(analysis: list[GapAnalysisDraft], task: RefineInput) -> RecommendationDraft:
+def _recommend(analysis: list[GapAssessment], task: RefineInput) -> Recommendation:
     worth = [judged.gap_id for judged in analysis if judged.addressable and judged.severity != Severity.MINOR.value]
     go_on = bool(worth) and task.remaining_iterations > 0
     if go_on:
@@ -120,7 +120,7 @@ def _recommend(analysis: list[GapAnalysisDraft], task: RefineInput) -> Recommend
         rationale = "No open gap both matters and has a search that was not tried yet."
     else:
         rationale = "No iteration is left."
-    return RecommendationDraft(should_iterate=go_on, rationale=rationale, priority_gaps=worth if go_on else [])
+    return Recommendation(should_iterate=go_on, rationale=rationale, priority_gaps=worth if go_on else [])
 
 
 def _improvements(task: RefineInput) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from contracts.checking_roles import ReviewDraft, ReviewInput
+from contracts.checking_roles import ReviewerAnswer, ReviewInput
 from providers.sentences import sentence_spans
 
 MARKER: Final = re.compile(r"\[ev-[0-9A-Za-z]{1,64}+\]")
@@ -19,7 +19,7 @@ SHORT_DRAFT: Final = 40
 MOST_MISSING: Final = 5
 
 
-def review(given: ReviewInput, documents: Mapping[str, str]) -> ReviewDraft:
+def review(given: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
     """The scores of a draft from what can be counted, each with its reason."""
     text = documents.get(given.draft.hash, "")
     paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip() and not HEADING.match(part.lstrip())]
@@ -47,7 +47,7 @@ def review(given: ReviewInput, documents: Mapping[str, str]) -> ReviewDraft:
     notes = [f"Answer what was asked of “{text}”, or say that it was not found." for text in given.unanswered]
     notes += ["Give a citation for every assertion, or leave it out."] if support < 1 else []
     notes += [f"Mend the form: {problem}." for problem in problems]
-    return ReviewDraft(
+    return ReviewerAnswer(
         coverage=round(10 * answered / asked, 1) if asked else 0.0,
         support=round(10 * support, 1),
         depth=round(min(10.0, 1.5 * min(given.sources_cited, 4) + 0.3 * min(passages, 8) + 0.4 * min(figures, 4)), 1),

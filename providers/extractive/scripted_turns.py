@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from contracts.orchestrator_roles import AGENT, INTAKE, ORCHESTRATOR
 from contracts.roles import RoleInput
-from contracts.tool_turns import ToolTurnInput, Transcript, TurnDraft
+from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer
 from providers.errors import InvalidCall
 from providers.extractive.orchestrator_turns import orchestrate, take_in, work
 
 TAKE_TURN: Final = f"{__name__}:take_turn"
-Script = Callable[[Any, Transcript], TurnDraft]
+Script = Callable[[Any, Transcript], TurnAnswer]
 """From the turn's input and the transcript so far to what is called; answers to the last calls are in the input."""
 
 SCRIPTS: Final[Mapping[str, Script]] = {INTAKE.name: take_in, ORCHESTRATOR.name: orchestrate, AGENT.name: work}

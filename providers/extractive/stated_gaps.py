@@ -1,7 +1,7 @@
 """Gaps in words that a reader can check, with searches that were not asked yet."""
 
 from contracts.addresses import normalized_text
-from contracts.roles import AnalyzeInput, GapDraft
+from contracts.roles import AnalyzeInput, ProposedGap
 from contracts.vocabulary import GapKind
 from providers.extractive.brief_text import BriefWords
 from providers.extractive.passages import FoundPassage, shorten
@@ -11,9 +11,9 @@ from providers.text import STOP_WORDS, stem, words
 GAP_LENGTH = 390
 
 
-def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> GapDraft:
+def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> ProposedGap:
     """A name of the question occurs nowhere."""
-    return GapDraft(
+    return ProposedGap(
         description=shorten(_nowhere(names, known, task), GAP_LENGTH),
         suggested_queries=_new_searches([" ".join(_without(task, names))], task),
         priority=1,
@@ -21,7 +21,7 @@ def names_missing(names: list[str], known: Frequencies, task: AnalyzeInput) -> G
     )
 
 
-def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: AnalyzeInput) -> GapDraft:
+def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: AnalyzeInput) -> ProposedGap:
     """No passage covers enough of the question."""
     absent = [term.word for term in terms.terms if known.absent(term.key)]
     say = BriefWords(task.language)
@@ -30,7 +30,7 @@ def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: Ana
         description = f"{_nowhere(absent, known, task)} {description}"
     heavy = sorted(terms.terms, key=lambda term: (-term.weight, term.key))
     present = [term.word for term in heavy if not known.absent(term.key)]
-    return GapDraft(
+    return ProposedGap(
         description=shorten(description, GAP_LENGTH),
         suggested_queries=_new_searches([" ".join(present[:3]), f"{' '.join(present[:2])} overview"], task),
         priority=1 if task.sub_query.priority == 1 else 2,
@@ -40,11 +40,11 @@ def below_floor(terms: QuestionTerms, best: float, known: Frequencies, task: Ana
 
 def words_unsupported(
     found: list[str], kept: list[FoundPassage], known: Frequencies, task: AnalyzeInput, kind: GapKind
-) -> GapDraft:
+) -> ProposedGap:
     """Passages were found, but none of them holds these words of the question."""
     expansion = _telling_words(kept[0].text, task)
     queries = [f"{' '.join(found[:3])} {' '.join(expansion[:2])}", f"{' '.join(found[:2])} {kept[0].heading}"]
-    return GapDraft(
+    return ProposedGap(
         description=shorten(
             BriefWords(task.language).say("unsupported", names=_list_names(found), where=_describe_search(known, task)),
             GAP_LENGTH,

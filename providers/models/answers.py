@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from contracts.base import Contract
 from contracts.outcome import Usage
 from contracts.roles import RoleSpec
-from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnDraft, offered_tools
+from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
 from contracts.tools import ToolSpec
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
@@ -155,7 +155,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if role.plain_text:
         if not complete:
             raise AnswerCut("the endpoint did not say that the answer was complete")
-        return _validated(role, {next(iter(role.draft.model_fields)): _without_fence(text)}), warnings
+        return _validated(role, {role.text_field: _without_fence(text)}), warnings
     answer, liberties = _from_text(role, text, may_close=complete and not role.whole_answers)
     return answer, [*warnings, *liberties]
 
@@ -225,7 +225,7 @@ def _is_whole(text: str, error: json.JSONDecodeError, *, may_close: bool) -> boo
 
 def _validated(role: Role, value: Any) -> Contract:
     try:
-        return role.draft.model_validate(value)
+        return role.answer.model_validate(value)
     except ValidationError as error:
         raise InvalidOutput(problem_of(error)) from None
 
@@ -254,7 +254,7 @@ def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
     return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
 
 
-def turn_of(author: str, reply: ChatReply) -> tuple[TurnDraft, list[str]]:
+def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
     """Read a turn, with a warning for each liberty that was taken.
 
     Raises `AnswerRefused`, `AnswerCut` (a call whose end is missing must not be carried out), or `InvalidOutput`.
@@ -271,7 +271,7 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnDraft, list[str]]:
             content.append(block)
     if all(block["type"] in THOUGHTS for block in content):
         raise InvalidOutput("$: the answer is empty: call one of the tools")
-    return TurnDraft(content=content, stop=reply.stop_reason or "", author=author), list(dict.fromkeys(warnings))
+    return TurnAnswer(content=content, stop=reply.stop_reason or "", author=author), list(dict.fromkeys(warnings))
 
 
 # --- the journal of paid calls ---------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def request_fingerprint(task: EngineTask) -> str:
         "prompt": task.prompt,
         "repair": task.input.repair,
         "model": task.input.model,
-        "schema": schema_text(task.role.draft),
+        "schema": schema_text(task.role.answer),
         "plain_text": task.role.plain_text,
         "output_tokens": task.role.output_tokens,
         "messages": [[message.role, message.content] for message in task.messages],
@@ -320,7 +320,7 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
         usage = Usage.model_validate(entry["usage"])
         if "unusable" not in entry:
             return EngineAnswer(
-                draft=role.draft.model_validate(entry["draft"]),
+                draft=role.answer.model_validate(entry["draft"]),
                 engine=EngineKind(entry["engine"]),
                 model=entry["model"],
                 usage=usage,

@@ -225,7 +225,7 @@ def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, 
         prompt=task.prompt,
         max_tokens=task.role.output_tokens,
         timeout_seconds=task.input.time_limit_seconds,
-        json_schema=None if plain else json.loads(schema_text(task.role.draft)),
+        json_schema=None if plain else json.loads(schema_text(task.role.answer)),
         mode=ChatMode.TEXT if plain else capabilities.mode,
         cache=capabilities.caching,
         messages=messages_for(candidate.key, task.messages),
@@ -233,14 +233,14 @@ def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, 
         must_call=task.role.must_call and capabilities.tools is ToolUse.FORCED,
     )
     instructions = _instructions(task, request)
-    schema = "" if plain or request.mode is ChatMode.TEXT else schema_text(task.role.draft)
+    schema = "" if plain or request.mode is ChatMode.TEXT else schema_text(task.role.answer)
     return request, instructions + schema + (json.dumps(tools) if tools else "")
 
 
 def _instructions(task: EngineTask, request: ChatRequest) -> str:
     """Text after the prompt: the schema where no parameter takes it, and the problem of an earlier answer."""
     in_text = request.json_schema is not None and request.mode is ChatMode.TEXT
-    answer = JSON_INSTRUCTION.format(schema=schema_text(task.role.draft)) if in_text else ""
+    answer = JSON_INSTRUCTION.format(schema=schema_text(task.role.answer)) if in_text else ""
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
     return answer + repair
 

@@ -26,6 +26,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from providers.credentials import in_clear
 from providers.models.endpoints import DEFAULT_ENDPOINT
+from providers.search import declarations as search_providers
 from workers.settings.configuration_files import (
     FILE_NAME,
     SettingsError,
@@ -46,7 +47,7 @@ from workers.settings.sections import (
     WebSettings,
     WorkersSettings,
 )
-from workers.settings.web_search import WEB_VARIABLES, WebSearchSettings, password_in
+from workers.settings.web_search import WebSearchSettings, password_in
 
 __all__ = ["FILE_NAME", "Flags", "Settings", "SettingsError", "load_settings"]
 
@@ -67,9 +68,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
-    **WEB_VARIABLES,
 }
-"""Variable → the setting it sets. An empty variable counts as unset."""
+"""Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
 
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables that hold the keys of `[models.endpoints.NAME]`."""
@@ -246,6 +246,7 @@ def load_settings(
     """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
     try:
         declare_installed()
+        search_providers.declare_installed()
     except ValueError as error:
         raise SettingsError(str(error)) from None
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
@@ -280,7 +281,12 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     keys = {
         name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
     }
-    groups = {"temporal_variables": temporal, "endpoint_keys": keys}
+    searching = {name: environment[name].strip() for name in search_providers.search_variables() if name in environment}
+    groups = {
+        "temporal_variables": temporal,
+        "endpoint_keys": keys,
+        "web_search": {"variables": {name: value for name, value in searching.items() if value}},
+    }
     return values | {name: group for name, group in groups.items() if group}
 
 

@@ -16,8 +16,8 @@ from contracts.roles import (
     ANALYZER,
     SUPERVISOR,
     SYNTHESIZER,
+    RoleAnswer,
     RoleInput,
-    RoleOutput,
     RoleSpec,
     language_of_call,
     wishes_of_call,
@@ -32,7 +32,7 @@ from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
 
 I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleOutput)
+O = TypeVar("O", bound=RoleAnswer)
 
 GIVEN_UP_AFTER = 2
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)

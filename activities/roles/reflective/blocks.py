@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from activities.roles.excerpts import part_of
-from activities.roles.lenient_values import line_of
 from activities.roles.prompt_blocks import add_heading
 from activities.roles.untrusted import data, guard_line
-from contracts.addresses import normalized_text
 from contracts.evidence import SearchHit
 from contracts.reflective_roles import StepSummary
 from contracts.request import Turn
@@ -50,16 +48,3 @@ def hits_block(hits: Sequence[SearchHit], share: float) -> str:
         for hit in hits
     ]
     return add_heading("What a first search found (titles and snippets, nothing was read):", data("background", lines))
-
-
-def distinct_queries(texts: Sequence[str], asked: Sequence[str], most: int) -> list[str]:
-    """At most so many queries as lines, without repetitions and without those that were asked before."""
-    known = {normalized_text(text) for text in asked}
-    kept = []
-    for text in texts:
-        query = line_of(text, QUERY_CHARACTERS)
-        key = normalized_text(query)
-        if key and key not in known:
-            known.add(key)
-            kept.append(query)
-    return kept[:most]

@@ -2,20 +2,12 @@
 
 from typing import Final
 
-from activities.roles.finishers import Draft
-from activities.roles.lenient_values import find_member, line_of
 from activities.roles.prompt_blocks import PromptRendering
 from activities.roles.reflective.blocks import earlier_turns
 from activities.roles.untrusted import guard
 from contracts.reflective_roles import (
-    ClassificationDraft,
-    ClassificationOutput,
     ClassifyInput,
-    Complexity,
-    FollowUpType,
-    Route,
 )
-from contracts.request import Depth
 
 MOST_QUESTIONS: Final = 3
 REASON_CHARACTERS: Final = 400
@@ -34,27 +26,3 @@ def prompt_values(request: ClassifyInput, rendering: PromptRendering) -> dict[st
         "direct": direct if request.may_answer else "",
         "system_prompt": f"<additional_context>\n{told}\n</additional_context>" if told else "",
     }
-
-
-def finish(work: Draft[ClassifyInput, ClassificationDraft]) -> ClassificationOutput:
-    """The classification in known words; what cannot be read is as careful as possible: moderate, and researched."""
-    given = work.draft
-    complexity, route = find_member(Complexity, given.complexity), find_member(Route, given.route)
-    if complexity is None:
-        work.warnings.append("an unknown complexity was taken for moderate")
-    if route is None or (route is Route.DIRECT and not work.request.may_answer):
-        work.warnings.append("a route that cannot be taken was taken for deep")
-        route = Route.DEEP
-    depth = find_member(Depth, given.recommended_depth)
-    questions = [line_of(text, QUESTION_CHARACTERS) for text in given.clarifying_questions[:MOST_QUESTIONS]]
-    return ClassificationOutput(
-        complexity=complexity or Complexity.MODERATE,
-        follow_up_type=find_member(FollowUpType, given.follow_up_type) or FollowUpType.NEW_TOPIC,
-        route=route,
-        recommended_depth=(depth or Depth.AUTO).value,
-        is_ambiguous=given.is_ambiguous,
-        clarifying_questions=[text for text in questions if text],
-        brief=line_of(given.brief, BRIEF_CHARACTERS),
-        reasoning=line_of(given.reasoning, REASON_CHARACTERS),
-        account=work.account_with_warnings(),
-    )

@@ -2,15 +2,10 @@
 
 from typing import Final
 
-from activities.roles.finishers import Draft
-from activities.roles.lenient_values import find_member, line_of
 from activities.roles.prompt_blocks import PromptRendering, list_items
 from activities.roles.reflective.blocks import steps_block
 from contracts.reflective_roles import (
-    ReflectionDecision,
     ReflectOnStepInput,
-    StepReflectionDraft,
-    StepReflectionOutput,
 )
 
 MOST_CHANGES: Final = 5
@@ -29,17 +24,3 @@ def prompt_values(request: ReflectOnStepInput, rendering: PromptRendering) -> di
         "fewest": str(request.fewest_steps),
         "adjusting": "" if request.may_adjust else "The plan cannot be adjusted any more: decide between the others.\n",
     }
-
-
-def finish(work: Draft[ReflectOnStepInput, StepReflectionDraft]) -> StepReflectionOutput:
-    """The decision in known words; one that cannot be read is taken for `continue`, which loses nothing."""
-    decision = find_member(ReflectionDecision, work.draft.decision)
-    if decision is None:
-        work.warnings.append("an unknown decision was taken for continue")
-    changes = [line_of(text, REASON_CHARACTERS) for text in (work.draft.suggested_changes or [])[:MOST_CHANGES]]
-    return StepReflectionOutput(
-        decision=decision or ReflectionDecision.CONTINUE,
-        reasoning=line_of(work.draft.reasoning, REASON_CHARACTERS),
-        suggested_changes=[text for text in changes if text],
-        account=work.account_with_warnings(),
-    )

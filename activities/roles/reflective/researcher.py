@@ -1,10 +1,8 @@
 """The researcher of a step: what to search for next, or that the step is done."""
 
-from activities.roles.finishers import Draft
 from activities.roles.prompt_blocks import PromptRendering, list_items
-from activities.roles.reflective.blocks import distinct_queries
 from activities.roles.untrusted import data, guard_line
-from contracts.reflective_roles import QueriesOutput, ResearchStepInput, ResearchTurnDraft
+from contracts.reflective_roles import ResearchStepInput
 
 
 def prompt_values(request: ResearchStepInput, _: PromptRendering) -> dict[str, str]:
@@ -18,14 +16,3 @@ def prompt_values(request: ResearchStepInput, _: PromptRendering) -> dict[str, s
         "asked": list_items("Queries asked so far:", "asked", request.asked),
         "most": str(request.most_queries),
     }
-
-
-def finish(work: Draft[ResearchStepInput, ResearchTurnDraft]) -> QueriesOutput:
-    """Queries that were not asked before; the first turn of a step has at least its own title."""
-    request = work.request
-    queries = distinct_queries(work.draft.queries, request.asked, request.most_queries)
-    if len(work.draft.queries) > len(queries):
-        work.warnings.append("queries that were repeated or beyond the limit were dropped")
-    if not queries and request.turn == 1:
-        queries = distinct_queries([request.description, request.step_title], request.asked, 1)
-    return QueriesOutput(queries=queries, account=work.account_with_warnings())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.roles.analyzer import finish_analysis
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from contracts import addresses, roles
 from contracts.outcome import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
@@ -19,7 +19,7 @@ OTHER = "Plain text about autovacuum workers and their launcher."
 OTHER_ID = "src-0000000002"
 
 
-def analysed(draft: dict[str, Any], engine: EngineKind = EngineKind.MODEL, **changes: Any) -> roles.AnalysisOutput:
+def analysed(draft: dict[str, Any], engine: EngineKind = EngineKind.MODEL, **changes: Any) -> roles.AnalyzerResult:
     """What becomes of an analyzer's draft on two sources."""
     sources = [
         source(reference(TEXT)),
@@ -30,8 +30,8 @@ def analysed(draft: dict[str, Any], engine: EngineKind = EngineKind.MODEL, **cha
     ]
     documents = {reference(text).hash: text for text in (TEXT, OTHER)}
     request = analyze_input(sources, **changes)
-    parsed = roles.AnalysisDraft.model_validate({"findings": [], **draft})
-    return finish_analysis(Draft(request, parsed, documents, CallAccount(engine=engine)))
+    parsed = roles.AnalyzerAnswer.model_validate({"findings": [], **draft})
+    return finish_analysis(RoleWork(request, parsed, documents, CallAccount(engine=engine)))
 
 
 def claim(quote: str, source_id: str = SOURCE, **changes: Any) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def test_analyzed_sources_are_those_that_were_seen() -> None:
     many = [source(reference(TEXT), id=f"src-{number:010d}") for number in range(25)]
     request = analyze_input(many)
     for engine, count in ((EngineKind.MODEL, 20), (EngineKind.EXTRACTIVE, 25)):
-        work = Draft(
-            request, roles.AnalysisDraft(findings=[]), {reference(TEXT).hash: TEXT}, CallAccount(engine=engine)
+        work = RoleWork(
+            request, roles.AnalyzerAnswer(findings=[]), {reference(TEXT).hash: TEXT}, CallAccount(engine=engine)
         )
         assert len(finish_analysis(work).analyzed_source_ids) == count
 

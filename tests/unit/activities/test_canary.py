@@ -76,10 +76,10 @@ def test_it_stands_at_the_end_of_the_system_part() -> None:
     assert CANARY not in rendered.prompt
 
 
-def draft_with(text: str) -> roles.AnalysisDraft:
+def draft_with(text: str) -> roles.AnalyzerAnswer:
     """An analysis with a text in its depths."""
-    gap = roles.GapDraft(description="what is missing", suggested_queries=["one", text])
-    return roles.AnalysisDraft(findings=[], gaps=[gap])
+    gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", text])
+    return roles.AnalyzerAnswer(findings=[], gaps=[gap])
 
 
 async def test_the_activity_fails_as_for_any_unusable_answer() -> None:

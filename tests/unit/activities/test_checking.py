@@ -6,12 +6,12 @@ import pytest
 
 from activities.roles.checker import finish_check, passage_line, read_verdict
 from activities.roles.control_statement import STATEMENTS
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.prompt_rendering import render_role
 from activities.roles.role_work import finish
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
-from contracts.checking_roles import CHECKER, CheckInput, CheckOutput
+from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
 from contracts.evidence import Verdict
 from contracts.outcome import CallAccount, Guidance
 from contracts.vocabulary import EngineKind
@@ -53,12 +53,12 @@ def request_of(claims: list[AskedClaim] = CLAIMS) -> CheckInput:
     )
 
 
-def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "end_turn") -> CheckOutput:
+def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "end_turn") -> CheckerResult:
     """What becomes of a checker's reply. Raises as the engine does where it is no answer at all."""
     request = request_of(claims)
     reply = ChatReply(text=text, tool_input=None, stop_reason=stop_reason, model="m", tokens=TokenCounts())
     draft, _ = answers.answer_of(CHECKER, reply)
-    return finish_check(Draft(request, draft, {}, CallAccount()))
+    return finish_check(RoleWork(request, draft, {}, CallAccount()))
 
 
 def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:
@@ -236,6 +236,6 @@ def test_a_passage_that_gives_orders_or_answers_stays_data() -> None:
 def test_a_checker_that_gives_the_canary_away_is_not_believed() -> None:
     """An answer with the run's mark in it was steered by a page: it is thrown away whole."""
     request = request_of()
-    draft = CHECKER.draft.model_validate({"verdicts": [{"claim": "c-1", "verdict": "supported", "reason": CANARY}]})
+    draft = CHECKER.answer.model_validate({"verdicts": [{"claim": "c-1", "verdict": "supported", "reason": CANARY}]})
     with pytest.raises(InvalidOutput):
         finish(CHECKER, request, draft, {}, CallAccount(), 1_000, 1.0)

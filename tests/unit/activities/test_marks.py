@@ -109,10 +109,10 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
 
 def test_signs_that_a_model_copies_are_taken_out() -> None:
     """In every field, at the beginning of a line or within one; words that only look alike, and answers without, stay."""
-    quote = roles.QuoteDraft(source_id=SOURCE, quote="1f¦Vacuum must\n1f¦visit every 1f¦ table ¦ here, 12345¦")
-    draft = roles.AnalysisDraft(findings=[roles.FindingDraft(content="1f¦ It visits.", quotes=[quote])])
+    quote = roles.Quote(source_id=SOURCE, quote="1f¦Vacuum must\n1f¦visit every 1f¦ table ¦ here, 12345¦")
+    draft = roles.AnalyzerAnswer(findings=[roles.ProposedFinding(content="1f¦ It visits.", quotes=[quote])])
     cleaned = remove_signs(draft).findings[0]
     assert cleaned.content == "It visits."
     assert cleaned.quotes[0].quote == "Vacuum must\nvisit every table ¦ here, 12345¦"
-    plain = roles.AnalysisDraft(findings=[roles.FindingDraft(content="It visits.")])
+    plain = roles.AnalyzerAnswer(findings=[roles.ProposedFinding(content="It visits.")])
     assert remove_signs(plain) is plain

@@ -28,9 +28,9 @@ from tests.unit.activities.scripted import (
     source,
 )
 
-PLAN = roles.PlanDraft(
+PLAN = roles.PlannerAnswer(
     research_brief="A brief.",
-    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
 )
 
 
@@ -78,7 +78,7 @@ async def test_a_role_is_done_and_accounted() -> None:
 
 async def test_documents_are_loaded_once_each() -> None:
     """Every reference of the input is fetched, a document that two sources share only once."""
-    bench = Bench(roles.AnalysisDraft(findings=[]))
+    bench = Bench(roles.AnalyzerAnswer(findings=[]))
     one, two = await bench.content.put_text("one text"), await bench.content.put_text("two texts")
     request = analyze_input([source(one), source(one, id="src-2"), source(two, id="src-3")])
     await environment().run(bench.activities.run, roles.ANALYZER, request)
@@ -88,7 +88,7 @@ async def test_documents_are_loaded_once_each() -> None:
 
 async def test_a_missing_document_fails_before_anything_is_paid() -> None:
     """A stored text that is gone is a failure of its own type, and the engine is not asked."""
-    bench = Bench(roles.AnalysisDraft(findings=[]))
+    bench = Bench(roles.AnalyzerAnswer(findings=[]))
     gone = await MemoryContent().put_text("gone")
     with pytest.raises(ApplicationError) as caught:
         await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
@@ -125,9 +125,9 @@ async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
 
 async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     """What a model copies from signed lines is grounded in the stored text, and no sign stays in what is kept."""
-    quote = roles.QuoteDraft(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
-    finding = roles.FindingDraft(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
-    bench = Bench(roles.AnalysisDraft(findings=[finding]))
+    quote = roles.Quote(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
+    finding = roles.ProposedFinding(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
+    bench = Bench(roles.AnalyzerAnswer(findings=[finding]))
     stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
     request = analyze_input([source(stored, id="src-1")])
     output = await environment().run(bench.activities.run, roles.ANALYZER, request)
@@ -264,7 +264,7 @@ async def test_an_unusable_answer_is_stored_and_accounted() -> None:
 
 async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
     """A plan without sub-queries is an unusable answer with the problem and the usage of the call."""
-    failure = await Bench(roles.PlanDraft(sub_queries=[])).failed_plan()
+    failure = await Bench(roles.PlannerAnswer(sub_queries=[])).failed_plan()
     assert failure.type == failures.INVALID_MODEL_OUTPUT
     assert "sub-query" in failure.details[0]["problem"]
     assert failure.details[0]["usage"]["model_calls"] == 1
@@ -370,7 +370,7 @@ def test_one_activity_per_role_with_the_role_s_types() -> None:
     """Each role is registered under its own name, with exactly its input and output types."""
     registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
     assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
-        (role.activity, [role.input], role.output) for role in declared_roles()
+        (role.activity, [role.input], role.result) for role in declared_roles()
     ]
 
 
@@ -378,4 +378,4 @@ async def test_a_registered_activity_does_its_role() -> None:
     """What is registered is what runs."""
     bench = Bench(PLAN)
     output = await environment().run(bench.activities.register()[0], plan_input())
-    assert isinstance(output, roles.PlanOutput)
+    assert isinstance(output, roles.PlannerAnswer)

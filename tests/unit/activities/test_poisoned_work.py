@@ -45,7 +45,7 @@ from tests.unit.activities.scripted import (
 )
 
 TEXT = "Every table must be vacuumed before two billion transactions."
-DRAFT = roles.AnalysisDraft(findings=[])
+DRAFT = roles.AnalyzerAnswer(findings=[])
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ async def test_a_report_made_to_be_looked_through_for_ever_ends(text: str) -> No
 
     async with SubprocessPool(1, wall_seconds=5 * WALL_SECONDS) as pool:
         isolated = KillableCalls(pool)
-        engine = ScriptedEngine(roles.ReportTextDraft(markdown=text))
+        engine = ScriptedEngine(roles.SynthesizerAnswer(markdown=text))
         journal = CallJournal(MemoryCalls(), answers)
         activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, isolated)
         ticking = asyncio.create_task(tick())

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.labels import label_key, label_of
 from activities.roles.synthesizer import clean_report, finish_report
 from contracts import addresses, roles
@@ -49,7 +49,7 @@ async def drafted(
     """The draft, its stored text, and the warnings; without a marker in the text there are no findings to cite."""
     if not any(item.id in markdown for item in (A, B, C)):
         changes = {"findings": [], **changes}
-    work = Draft(request(**changes), roles.ReportTextDraft(markdown=markdown), {}, CallAccount(engine=engine))
+    work = RoleWork(request(**changes), roles.SynthesizerAnswer(markdown=markdown), {}, CallAccount(engine=engine))
     output, text = finish_report(work)
     return output.draft, text, output.account.warnings
 

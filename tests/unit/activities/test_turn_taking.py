@@ -14,7 +14,7 @@ from contracts.evidence import DocumentRef, SearchHit
 from contracts.expected_calls import worst_call
 from contracts.outcome import CallAccount, Guidance
 from contracts.roles import ANALYZER, SourceExtract
-from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, Transcript, TurnDraft, check_tools
+from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
@@ -31,25 +31,25 @@ def opening(**changes: Any) -> AskerInput:
     return AskerInput(**common(**{"word": "vacuum", "canary": CANARY, **changes}))
 
 
-def called(*calls: tuple[Any, Any], text: str = "", thoughts: tuple[dict[str, Any], ...] = ()) -> TurnDraft:
+def called(*calls: tuple[Any, Any], text: str = "", thoughts: tuple[dict[str, Any], ...] = ()) -> TurnAnswer:
     """A turn as an endpoint gives it, under ids that are the same in every turn."""
     said = [{"type": "text", "text": text}] if text else []
     blocks = [
         {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given}
         for number, (name, given) in enumerate(calls)
     ]
-    return TurnDraft(content=[*thoughts, *said, *blocks], stop="tool_use", author="default:m")
+    return TurnAnswer(content=[*thoughts, *said, *blocks], stop="tool_use", author="default:m")
 
 
-def take(draft: TurnDraft, request: ToolTurnInput | None = None, before: str = "") -> tuple[ToolTurnOutput, str]:
+def take(draft: TurnAnswer, request: ToolTurnInput | None = None, before: str = "") -> tuple[TurnResult, str]:
     """The output of a turn, and the transcript behind it as it is stored."""
     request = request or opening()
     documents = {request.transcript.hash: before} if request.transcript else {}
     packed, (stored,) = finish_turn(ASKER, request, draft, documents, CallAccount(engine=EngineKind.MODEL))
-    return ToolTurnOutput.model_validate_json(packed), stored
+    return TurnResult.model_validate_json(packed), stored
 
 
-def following(output: ToolTurnOutput, **changes: Any) -> AskerInput:
+def following(output: TurnResult, **changes: Any) -> AskerInput:
     """The turn after that one, with an answer to every call."""
     answers = [answer(call) for call in output.calls if not call.problem]
     return AskerInput(**common(**{"canary": CANARY, "transcript": output.transcript, "answers": answers, **changes}))
@@ -162,7 +162,7 @@ def test_thoughts_may_weigh_the_mark() -> None:
 def test_a_turn_that_says_nothing_is_no_turn(content: list[dict[str, Any]]) -> None:
     """It is of no use, and the repair is told so."""
     with pytest.raises(InvalidOutput, match="the answer is empty: call one of the tools"):
-        take(TurnDraft(content=content))
+        take(TurnAnswer(content=content))
 
 
 def test_ids_stay_unique_in_a_conversation() -> None:
@@ -171,7 +171,7 @@ def test_ids_stay_unique_in_a_conversation() -> None:
     second, stored = take(called(("look_up", {"word": "freeze"})), following(first), stored)
     assert first.calls[0].id == "toolu_0"
     assert second.calls[0].id == "call-2-1"
-    broken = TurnDraft(content=[{"type": "tool_use", "id": "", "name": "look_up", "input": {"word": "a"}}] * 2)
+    broken = TurnAnswer(content=[{"type": "tool_use", "id": "", "name": "look_up", "input": {"word": "a"}}] * 2)
     third, stored = take(broken, following(second), stored)
     assert [call.id for call in third.calls] == ["call-3-1", "call-3-2"]
     sent(following(third), stored)

@@ -12,7 +12,7 @@ from activities.journal import CallJournal
 from activities.roles.model_call import RoleActivities
 from contracts import failures
 from contracts.expected_calls import worst_call
-from contracts.tool_turns import ToolTurnOutput, Transcript
+from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.models import answers
@@ -38,16 +38,16 @@ class Bench:
         journal = CallJournal(MemoryCalls(), answers)
         self.activities = RoleActivities({EngineKind.MODEL: engine}, self.content, journal, HereCalls())
 
-    async def turn(self, before: ToolTurnOutput | None = None, said: str = "", **changes: Any) -> ToolTurnOutput:
+    async def turn(self, before: TurnResult | None = None, said: str = "", **changes: Any) -> TurnResult:
         """The first turn, or the one after another, with the same answer to each of its calls."""
         fields = common(**{"model": MODEL, "word": "vacuum", **changes})
         if before is not None:
             answers = [ToolAnswer(call_id=call.id, text=said or "See also: freeze.") for call in before.calls]
             fields |= {"transcript": before.transcript, "answers": answers}
-        output: ToolTurnOutput = await environment().run(self.activities.run, ASKER, AskerInput(**fields))
+        output: TurnResult = await environment().run(self.activities.run, ASKER, AskerInput(**fields))
         return output
 
-    async def stored(self, output: ToolTurnOutput) -> Transcript:
+    async def stored(self, output: TurnResult) -> Transcript:
         """The transcript behind a turn."""
         return Transcript.model_validate_json(await self.content.get_text(output.transcript))
 
@@ -169,7 +169,7 @@ async def test_thoughts_go_to_nobody_else() -> None:
     assert [blocks_of(last[place])[0]["type"] for place in (1, 3)] == ["thinking", "tool_use"]
 
 
-async def converse(bench: Bench, answers: list[str]) -> list[ToolTurnOutput]:
+async def converse(bench: Bench, answers: list[str]) -> list[TurnResult]:
     """One turn more than there are answers."""
     turns = [await bench.turn()]
     for number, text in enumerate(answers):

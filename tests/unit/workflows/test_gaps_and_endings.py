@@ -3,7 +3,7 @@
 import pytest
 
 from contracts import failures
-from contracts.roles import GapAssessment, GapDraft
+from contracts.roles import GapAssessment, ProposedGap
 from contracts.vocabulary import (
     Completeness,
     GapStatus,
@@ -22,7 +22,11 @@ from workflows.rules.endings import completeness_of, find_unanswered, limitation
 def test_a_gap_is_not_opened_twice() -> None:
     """The same description, but for case and space, is the same gap."""
     made = states.state(gaps=[states.gap("What about locks")])
-    drafts = [GapDraft(description="what  about LOCKS?"), GapDraft(description="And memory"), GapDraft(description=" ")]
+    drafts = [
+        ProposedGap(description="what  about LOCKS?"),
+        ProposedGap(description="And memory"),
+        ProposedGap(description=" "),
+    ]
     assert [gap.description for gap in gaps.open_gaps(made, drafts, "analysis")] == ["And memory"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import RenderedForms, render
-from activities.roles.finishers import Draft
+from activities.roles.finishers import RoleWork
 from activities.roles.prompt_rendering import render_role
 from activities.roles.synthesizer import finish_report
 from contracts import roles
@@ -89,8 +89,8 @@ class World:
 
     async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
         store = MemoryStore()
-        work = Draft(
-            self.request(engine), roles.ReportTextDraft(markdown=markdown), self.texts, CallAccount(engine=engine)
+        work = RoleWork(
+            self.request(engine), roles.SynthesizerAnswer(markdown=markdown), self.texts, CallAccount(engine=engine)
         )
         output, text = finish_report(work)
         state = Sample().state(

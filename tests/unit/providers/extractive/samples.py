@@ -3,7 +3,7 @@
 from contracts.addresses import digest, evidence_id, finding_id, gap_id, source_id, sub_query_id
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, SectionHint
 from contracts.plan import PlanNode
-from contracts.roles import AnalysisDraft, AnalyzeInput, PlanInput, RefineInput, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, AnalyzerAnswer, PlanInput, RefineInput, SourceExtract, WriteInput
 from contracts.vocabulary import Confidence, EngineKind, Quality
 
 RETENTION = """# Retention of snapshots
@@ -86,7 +86,7 @@ def analyze_input(question: str = QUESTION, facet: str = "mechanism", **more: ob
 
 
 def write_input(
-    drafts: list[tuple[str, AnalysisDraft]],
+    drafts: list[tuple[str, AnalyzerAnswer]],
     question: str = QUESTION,
     given: list[SourceExtract] | None = None,
     **more: object,

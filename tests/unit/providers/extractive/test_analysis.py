@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from contracts.addresses import digest, sub_query_id
 from contracts.plan import PlanNode
-from contracts.roles import AnalysisDraft
+from contracts.roles import AnalyzerAnswer
 from contracts.vocabulary import Quality
 from providers.extractive.facets import QUALIFICATION
 from providers.extractive.passage_analyzer import analyze
@@ -16,13 +16,13 @@ from providers.extractive.question_terms import text_keys
 from tests.unit.providers.extractive.samples import PAGES, analyze_input, documents, extract, sources
 
 
-def over(text: str, question: str, **more: object) -> AnalysisDraft:
+def over(text: str, question: str, **more: object) -> AnalyzerAnswer:
     """Analyze one text."""
     given_sources = [extract("page", text, title="Page", quality=Quality.MEDIUM)]
     return analyze(analyze_input(question, sources=given_sources, **more), {digest(text): text})
 
 
-def quotes(draft: AnalysisDraft) -> list[str]:
+def quotes(draft: AnalyzerAnswer) -> list[str]:
     """All quotes of a draft."""
     return [quote.quote for found in draft.findings for quote in found.quotes]
 

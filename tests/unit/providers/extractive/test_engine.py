@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.evidence import Gap
-from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalysisDraft, PlanDraft, ReportTextDraft
+from contracts.roles import ANALYZER, PLANNER, REFINER, SYNTHESIZER, AnalyzerAnswer, PlannerAnswer, SynthesizerAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import ExtractiveEngine
@@ -34,14 +34,14 @@ async def test_does_all_roles_free_of_charge() -> None:
     assert not engine.paid
     planned = await engine.answer(task(PLANNER, plan_input()))
     analyzed = await engine.answer(task(ANALYZER, analyze_input(), documents()))
-    assert isinstance(planned.draft, PlanDraft)
-    assert isinstance(analyzed.draft, AnalysisDraft)
+    assert isinstance(planned.draft, PlannerAnswer)
+    assert isinstance(analyzed.draft, AnalyzerAnswer)
     written = await engine.answer(task(SYNTHESIZER, write_input([("mechanism", analyzed.draft)]), documents()))
-    assert isinstance(written.draft, ReportTextDraft)
+    assert isinstance(written.draft, SynthesizerAnswer)
     assert written.model is None
     assert written.usage.cost_usd == 0
     refined = await engine.answer(task(REFINER, refine_input([Gap(id="gap-1", description="x")])))
-    assert isinstance(refined.draft, REFINER.draft)
+    assert isinstance(refined.draft, REFINER.answer)
     await engine.close()
 
 

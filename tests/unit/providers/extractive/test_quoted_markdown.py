@@ -7,7 +7,7 @@ from activities.reporting.judged_claims import CitedWords, judge_claims
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.quotations import Page
 from contracts.addresses import digest
-from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft
+from contracts.roles import AnalyzerAnswer, ProposedFinding, Quote
 from providers.extractive.brief_writer import shared_endings, title_of, without_site, write
 from providers.extractive.question import read_question, split_questions
 from providers.extractive.quoted_markdown import escape, quote_lines, quoted_rows
@@ -137,9 +137,9 @@ def test_a_comparison_is_a_table_with_a_quoted_cell_for_each_side() -> None:
     text = "A cat is a small animal that hunts mice.\n\nA dog is a loyal animal that guards the house.\n"
     page = extract("page", text, title="Animals")
 
-    def found(words: str) -> AnalysisDraft:
-        quote = QuoteDraft(source_id=page.id, quote=words, start=text.index(words))
-        return AnalysisDraft(findings=[FindingDraft(content=words, quotes=[quote])])
+    def found(words: str) -> AnalyzerAnswer:
+        quote = Quote(source_id=page.id, quote=words, start=text.index(words))
+        return AnalyzerAnswer(findings=[ProposedFinding(content=words, quotes=[quote])])
 
     drafts = [("entity:cat", found("A cat is a small animal that hunts mice.")),
               ("entity:dog", found("A dog is a loyal animal that guards the house."))]  # fmt: skip
@@ -158,8 +158,8 @@ def test_several_questions_are_split_and_answered_one_by_one() -> None:
     assert split_questions("What is a weir?") == []
     text = "A weir is a low dam across a river that raises its level.\n"
     page = extract("page", text, title="Rivers")
-    quote = QuoteDraft(source_id=page.id, quote=text.strip(), start=0)
-    draft = AnalysisDraft(findings=[FindingDraft(content="x", quotes=[quote])])
+    quote = Quote(source_id=page.id, quote=text.strip(), start=0)
+    draft = AnalyzerAnswer(findings=[ProposedFinding(content="x", quotes=[quote])])
     made = write(write_input([("question:2", draft)], asked, [page]), {digest(text): text})
     headings = [line for line in made.markdown.splitlines() if line.startswith("## ")]
     assert headings[:2] == ["## Who built the Aldmoor bridge? When was it opened?", "## What is a weir?"]

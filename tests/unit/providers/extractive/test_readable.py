@@ -8,7 +8,7 @@ from contracts.addresses import digest, gap_id
 from contracts.evidence import Gap
 from contracts.plan import PlanNode
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft
+from contracts.roles import AnalyzerAnswer, ProposedFinding, Quote
 from contracts.vocabulary import GapStatus
 from providers.extractive.answer_evidence import AnswerEvidence
 from providers.extractive.answer_passages import answer_span
@@ -59,10 +59,10 @@ def brief(text: str, question: str, *quotes: str, facet: str = "fact", **more: o
     """The brief of a question over one page, with these quotes found."""
     page = extract("page", text, title="Page")
     found = [
-        FindingDraft(content="x", quotes=[QuoteDraft(source_id=page.id, quote=one, start=text.index(one))])
+        ProposedFinding(content="x", quotes=[Quote(source_id=page.id, quote=one, start=text.index(one))])
         for one in quotes
     ]
-    task = write_input([(facet, AnalysisDraft(findings=found))], question, [page], **more)
+    task = write_input([(facet, AnalyzerAnswer(findings=found))], question, [page], **more)
     return re.sub(r"\[ev-\w+\]", "[1]", write(task, {digest(text): text}).markdown)
 
 

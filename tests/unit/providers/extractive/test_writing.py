@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from activities.reporting.quotations import bare_words
 from contracts.addresses import digest
-from contracts.roles import AnalysisDraft, FindingDraft, QuoteDraft, WriteInput
+from contracts.roles import AnalyzerAnswer, ProposedFinding, Quote, WriteInput
 from providers.extractive.brief_writer import write
 from providers.extractive.passage_analyzer import analyze
 from providers.extractive.quoted_markdown import one_line, quote_lines
@@ -142,14 +142,14 @@ def test_long_material_goes_under_more_passages() -> None:
     )
     page = extract("long", text, title="Long")
     found = [
-        FindingDraft(
+        ProposedFinding(
             content=part[:500],
             confidence="medium",
-            quotes=[QuoteDraft(source_id=page.id, quote=part, start=text.index(part))],
+            quotes=[Quote(source_id=page.id, quote=part, start=text.index(part))],
         )
         for part in text.split("\n\n")
     ]
-    task = write_input([("mechanism", AnalysisDraft(findings=found))], given=[page])
+    task = write_input([("mechanism", AnalyzerAnswer(findings=found))], given=[page])
     made = write(task, {digest(text): text}).markdown
     assert made.index("## Not covered, and limits") < made.index("## More passages")
 
@@ -188,8 +188,8 @@ def test_no_brief_holds_an_unknown_marker(lines: list[str], data: st.DataObject)
     page = extract("page", text, title=data.draw(st.sampled_from(HOSTILE)))
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    found = FindingDraft(content="x", quotes=[QuoteDraft(source_id=page.id, quote=text[start:end], start=start)])
-    task = write_input([("mechanism", AnalysisDraft(findings=[found]))], given=[page])
+    found = ProposedFinding(content="x", quotes=[Quote(source_id=page.id, quote=text[start:end], start=start)])
+    task = write_input([("mechanism", AnalyzerAnswer(findings=[found]))], given=[page])
     made = write(task, {digest(text): text}).markdown
     assert set(MARKER.findall(made)) <= {piece.id for piece in task.evidence}
 

@@ -122,7 +122,7 @@ async def test_every_role_in_every_mode_with_one_request(mode: ChatMode, name: s
     """The same answer comes back however the schema is requested, and each answer costs one request (X-15)."""
     async with one(own=CapabilityOverrides(mode=mode)) as (engine, api):
         answer, again = [await engine.answer(task_of(name)) for _ in range(2)]
-    assert type(answer.draft) is TASKS[name][0].draft
+    assert type(answer.draft) is TASKS[name][0].answer
     assert answer.draft == again.draft
     assert api.counts() == {name: 2}
     assert api.calls[0].mode == ("text" if name == "synthesizer" else mode.removesuffix("_offered"))
@@ -160,7 +160,7 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     scenario: str, kind: type[AnswerUnusable], mode: ChatMode
 ) -> None:
     """Every bad answer ends as its own error after one request, and its cost is not lost."""
-    error = await failure(scenario, mode=mode)
+    error = await failure(scenario, "analyzer", mode)
     assert type(error) is kind
     assert usage_of(error).model_calls == 1
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts

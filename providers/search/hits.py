@@ -1,4 +1,4 @@
-"""From what a service found to hits: only addresses that can be read, only text that can be shown."""
+"""From the results of a service to hits: only addresses that can be read, only text that can be shown."""
 
 import html
 import re
@@ -12,8 +12,8 @@ from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from providers.reading.cleaning import UNSEEN, clean, one_line
 from providers.reading.page_dates import iso_date
-from providers.search.availability import TRAITS
-from providers.search.narrowing import narrowing_of, unmet
+from providers.search.declarations import SearchDeclaration
+from providers.search.filters import filters_of, unmet
 
 MOST_RESULTS: Final = 50
 LONGEST_URL: Final = 2_000
@@ -21,19 +21,15 @@ LONGEST_TITLE: Final = 300
 LONGEST_SNIPPET: Final = 1_000
 LONGEST_NAME: Final = 120
 MOST_AUTHORS: Final = 20
-MARKUP_SHARE: Final = 8
-"""A text is looked at up to so many times its limit, to leave room for the markup that is taken out."""
-
-TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>")
-LONG_REFERENCE: Final = re.compile(r"&#[0-9]{100,};?")
-"""Names no sign, and Python refuses to read numbers of thousands of digits."""
+TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>|&#[0-9]{100,};?")
+"""Markup, and numbers of characters so long that Python refuses to read them."""
 DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
-"""Whole or not at all: what is cut off at a sign or a length may be the beginning of many identifiers."""
+"""Whole or not at all: a part may be the beginning of many identifiers."""
 
 
 @dataclass(frozen=True)
 class RawResult:
-    """One result as the service gave it: nothing in it is trusted. One without an address only keeps its place."""
+    """One result as the service gave it, untrusted. One without an address only takes a rank."""
 
     url: str | None
     title: str | None = None
@@ -55,55 +51,43 @@ def hit_limit(request: SearchRequest) -> int:
 
 def respond(
     request: SearchRequest,
-    provider: str,
+    provider: SearchDeclaration,
     records: Iterable[Record | None],
     read: Callable[[Record], RawResult],
     *,
     warnings: Sequence[str] = (),
-    dates_tell: bool = True,
+    dates_of_publication: bool = True,
 ) -> SearchResponse:
-    """The response: hits, what of the request the provider cannot do, and a cost that is unknown where plans decide.
+    """The response to a request, with a cost that is unknown where a plan decides.
 
-    `records` are the service's, None for one that is not of the documented form; `warnings` are those that only the
-    provider knows; `dates_tell` is false where a date is not that of publication.
+    `records` are the service's results from the request's offset on, None for a malformed one. A hit's rank is its
+    place in the service's own list. Results are dropped without a usable address, if repeated, and outside the domains
+    and days of the request, whatever the service made of these. `warnings` are those that only the provider knows;
+    `dates_of_publication` is false where the service's dates are other ones.
     """
-    traits = TRAITS[provider]
-    found = (read(record) if record is not None else RawResult(url=None) for record in records)
-    return SearchResponse(
-        provider=provider,
-        hits=hits_of(request, provider, found, dates_tell=dates_tell),
-        cost_usd=None if traits.paid else 0.0,
-        warnings=[*unmet(request, traits), *warnings],
-    )
-
-
-def hits_of(
-    request: SearchRequest, provider: str, found: Iterable[RawResult], *, dates_tell: bool = True
-) -> list[SearchHit]:
-    """Hits in rank order, the first of `found` being the one at the request's offset.
-
-    A rank is the place in the service's own list, so that it is the same whatever else was left out: results without
-    a usable address, repetitions of one, and what lies outside the domains and the days of publication asked for,
-    whatever the service made of these.
-    """
-    narrowing = narrowing_of(request)
-    hits: list[SearchHit] = []
-    seen: set[str] = set()
-    for rank, result in enumerate(found, start=max(0, request.offset) + 1):
+    filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
+    for rank, record in enumerate(records, start=max(0, request.offset) + 1):
         if len(hits) >= hit_limit(request):
             break
+        result = RawResult(url=None) if record is None else read(record)
         url = usable_url(result.url)
-        if url is None or canonical_url(url) in seen or not narrowing.domains.admit(url):
+        if url is None or canonical_url(url) in seen or not filters.domains.admit(url):
             continue
-        if dates_tell and narrowing.days.exclude(iso_date(result.published)):
+        if dates_of_publication and filters.days.exclude(iso_date(result.published)):
             continue
         seen.add(canonical_url(url))
-        hits.append(_hit(result, url, rank, provider))
-    return hits
+        hits.append(_hit(result, url, rank, provider.name))
+    return SearchResponse(
+        provider=provider.name,
+        hits=hits,
+        cost_usd=None if provider.paid else 0.0,
+        warnings=[*unmet(request, provider), *warnings],
+    )
 
 
 def _hit(result: RawResult, url: str, rank: int, provider: str) -> SearchHit:
     authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
+    doi = DOI.search(result.doi or "")
     return SearchHit(
         url=url,
         title=plain(result.title, LONGEST_TITLE) or urlsplit(url).netloc,
@@ -114,7 +98,7 @@ def _hit(result: RawResult, url: str, rank: int, provider: str) -> SearchHit:
         published_at=iso_date(result.published),
         authors=[name for name in dict.fromkeys(authors) if name],
         venue=plain(result.venue, LONGEST_TITLE) or None,
-        doi=usable_doi(result.doi),
+        doi=doi.group().rstrip(".,;") if doi else None,
     )
 
 
@@ -133,23 +117,16 @@ def usable_url(text: str | None) -> str | None:
     return parts._replace(fragment="").geturl()
 
 
-def usable_doi(text: str | None) -> str | None:
-    """The bare identifier, as long as it may be, or None: old ones hold `<` and `>`."""
-    found = DOI.search(text or "")
-    return found.group().rstrip(".,;") if found else None
-
-
 def plain(text: str | None, longest: int) -> str:
     """One line without markup, control, bidirectional or invisible characters, at most `longest` characters."""
-    given = TAG.sub("", (text or "")[: longest * MARKUP_SHARE])
-    line = one_line(clean(html.unescape(LONG_REFERENCE.sub("", given))))
+    # Markup is removed from up to eight times the length, so that what remains is long enough.
+    line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: longest * 8]))))
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:
     """A query cut at a word to what a service accepts."""
-    kept = one_line(clean(text)).split(" ")[:words]
-    query = " ".join(kept)
+    query = " ".join(one_line(clean(text)).split(" ")[:words])
     if len(query) <= characters:
         return query
     whole, _, _ = query[: characters + 1].rpartition(" ")
