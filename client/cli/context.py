@@ -190,6 +190,10 @@ class CommandContext:
                 self._runs = []
         return self._runs
 
+    def forget_listed_runs(self) -> None:
+        """List the runs of the server again when they are needed next."""
+        self._runs = None
+
     async def server_run(self, research_id: str) -> ServerRun | None:
         """Give a run as the server lists it."""
         return next((run for run in await self.server_runs() if run.research_id == research_id), None)
