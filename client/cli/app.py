@@ -87,7 +87,7 @@ class ResearchGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for group in COMMANDS.values():
-            self.commands |= {name: LazyCommand(name, *place) for name, place in group.items()}
+            self.commands.update({name: LazyCommand(name, *place) for name, place in group.items()})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section of the help for each purpose."""

@@ -32,8 +32,7 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import Records, open_records
-from workers.dev_server.attach import describe_server, detach_server, ensure_server
-from workers.dev_server.server_files import ServerError, ServerMovedError
+from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.shared_state import open_shared_state
@@ -216,9 +215,6 @@ class CommandContext:
     async def _connect(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url, self._address = connection.ui_url, connection.address
-        moved = connection.embedded.moved_aside if connection.embedded else ""
-        if moved:
-            print_hint(f"the server's database was of another version and was replaced; it was moved to {moved}")
         self._client = ResearchClient(connection.client, stored_result=self.last_result)
         self._runs = None
         return self._client
@@ -362,13 +358,15 @@ def resolve_id(given: str, known: Sequence[str]) -> str:
 
 
 async def _list_runs(client: ResearchClient) -> list[ServerRun]:
+    found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS)
     runs: list[ServerRun] = []
     try:
-        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):
-            if SAFE_ID.fullmatch(run.id):  # any program may start workflows there
-                runs.append(ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat()))
+        async for run in found:
+            status = run.status.name.lower() if run.status else ""
+            runs += [ServerRun(run.id, status, run.start_time.isoformat())]
     except ValueError:
         print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
+    runs = [run for run in runs if SAFE_ID.fullmatch(run.research_id)]  # any program may start workflows there
     newest: dict[str, ServerRun] = {}
     for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
         newest.setdefault(listed.research_id, listed)

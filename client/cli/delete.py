@@ -17,7 +17,7 @@ from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import has_sole_sessions
-from workers.dev_server.server_files import ServerFiles
+from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
 from workers.settings.loading import Flags
 
@@ -66,7 +66,11 @@ async def delete(
             await _refuse_running(client, runs[0])  # it may have been resumed before the answer came
         removed = await _remove(retention, runs, sweep=given is None)
         await _wait_until_gone(context, runs)
-    counted = ((removed.documents, "document"), (removed.answers, "journalled call"), (len(removed.histories), "history"))
+    counted = (
+        (removed.documents, "document"),
+        (removed.answers, "journalled call"),
+        (len(removed.histories), "history"),
+    )
     print_result(f"removed {described}: {', '.join(plural(count, noun) for count, noun in counted)}")
     return ExitCode.COMPLETED
 

@@ -72,7 +72,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
         return str(error), error.code
     from client import client_errors as client  # noqa: PLC0415  loaded only after an error
     from providers import errors as providers  # noqa: PLC0415
-    from workers.dev_server.server_files import ServerError  # noqa: PLC0415
+    from workers.dev_server import ServerError  # noqa: PLC0415
     from workers.pools import UnknownPoolError  # noqa: PLC0415
     from workers.process import PortUnusableError  # noqa: PLC0415
     from workers.settings.loading import SettingsError  # noqa: PLC0415

@@ -21,10 +21,10 @@ from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_call
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason, ThinkMode
 from providers.models.chat import TokenCounts
-from providers.models.model_directory import DEFAULT_ENDPOINT, split_name
+from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceTable
-from providers.search.availability import BY_MODEL, TRAITS
-from providers.search.reachability import probe, probe_address
+from providers.search.availability import probe, probe_address
+from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
@@ -323,9 +323,7 @@ def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None
         findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
         room = reasoning_room(resolved.reasoning_tokens)
         small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
-        large = expected_call(
-            role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=room
-        )
+        large = expected_call(role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=room)
         name = split_name(model, settings.models.endpoints)[1]
         usd = [
             prices.cost_usd(name, TokenCounts(input=size.input_tokens, output=size.output_tokens), written=model)
@@ -368,8 +366,10 @@ def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
 def _searches(resolved: ResolvedResearch, settings: Settings) -> tuple[tuple[int, int], Mapping[str, float | None]]:
     """Give fewest and most searches, and US dollars per search by provider; None where the price is unknown."""
     stated = {name: price / 1_000 for name, price in settings.search.usd_per_1000.items()}
-    known = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid} | stated
-    usd = {choice.name: known.get(choice.name) if choice.host else 0.0 for choice in resolved.providers if choice.available}
+    free = (name for name in declared_names() if not search_declaration(name).paid)
+    known = dict.fromkeys(free, 0.0) | stated
+    available = [choice for choice in resolved.providers if choice.available]
+    usd = {choice.name: known.get(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
     at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
     fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once

@@ -157,7 +157,9 @@ async def _load_documents(context: CommandContext, research_id: str) -> dict[str
         problem = f"the run {end} before its report was finished; `research resume {research_id} --now` finishes it"
         return await _marked_draft(context, state.draft, problem)
     if result is None and context.server_away:
-        raise CommandError(f"the run {research_id} has no report yet: try again once the server answers", ExitCode.FAILED)
+        raise CommandError(
+            f"the run {research_id} has no report yet: try again once the server answers", ExitCode.FAILED
+        )
     raise CommandError(f"the run {research_id} {end} without a report: research resume {research_id}", ExitCode.FAILED)
 
 

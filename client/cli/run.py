@@ -58,8 +58,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from workers.composition import compose
-from workers.dev_server.attach import describe_server
-from workers.dev_server.server_files import ServerFiles, ServerMovedError
+from workers.dev_server import ServerFiles, ServerMovedError, describe_server
 from workers.pools import run_pools
 from workers.private_files import files_of_person
 from workers.process import end_if_stalled
@@ -267,9 +266,7 @@ async def resume(
         request = build_request(merge(again, parse_assignments(assignments)))
         if known.resolved is not None:
             url_given = model_url is not None
-            await preflight(
-                context, request, known.resolved, running=known.running, url_given=url_given, quiet=quiet
-            )
+            await preflight(context, request, known.resolved, running=known.running, url_given=url_given, quiet=quiet)
         return await RunCommand(context, WantedRun(request), known.research_id, options, report_now=now).execute()
 
 

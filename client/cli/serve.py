@@ -12,7 +12,7 @@ from client.cli.corpus import SET_HOME, ensure_folder
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
 from client.cli.output import print_hint, print_progress, print_result
-from workers.dev_server.attach import describe_server
+from workers.dev_server import describe_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.settings.loading import Flags, load_settings
@@ -26,9 +26,7 @@ HealthPort = Annotated[
 MetricsPort = Annotated[
     int, typer.Option("--metrics-port", min=0, max=65_535, help="where Prometheus metrics are served; 0: a free port")
 ]
-LogForm = Annotated[
-    LogFormat, typer.Option("--log-format", metavar="console|json", help="the form of log lines")
-]
+LogForm = Annotated[LogFormat, typer.Option("--log-format", metavar="console|json", help="the form of log lines")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="the interface of health and metrics")]
 
 commands = Commands()
@@ -92,7 +90,7 @@ async def serve(
         print_progress(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
-    options = replace(ProcessOptions(host, health_port, metrics_port), drain=DRAIN)
+    options = replace(ProcessOptions(host, health_port, metrics_port), drain=DRAIN, ui=True)
     await run(settings, choose_pools(None), options, ready=lambda process: _print_ready(process, ready, log_format))
     return ExitCode.COMPLETED
 

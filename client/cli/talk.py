@@ -271,7 +271,9 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
 
 def print_waiting(waiting: Waiting, research_id: str) -> None:
     """Print what a run waits for, until when, and the commands that answer."""
-    print_progress(f"waiting for {waiting.describe()}, until {local_time(waiting.expires_at)}; the run's clock is stopped")
+    print_progress(
+        f"waiting for {waiting.describe()}, until {local_time(waiting.expires_at)}; the run's clock is stopped"
+    )
     for place, question in enumerate(waiting.questions, start=1):
         print_progress(f"  {place}. {printable(question)}")
     for way in waiting.ways(research_id):

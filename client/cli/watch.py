@@ -90,7 +90,9 @@ async def watch(
         if client is None or not await context.is_running(research_id):
             result = await context.closed_result(research_id)
             if result is None:
-                remedy = "try again once the server answers" if context.server_away else f"research resume {research_id}"
+                remedy = (
+                    "try again once the server answers" if context.server_away else f"research resume {research_id}"
+                )
                 raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
         else:
             question, hint = await context.question(research_id), HINT.format(id=research_id)
@@ -212,7 +214,9 @@ async def find_status(context: CommandContext, research_id: str) -> tuple[Resear
     if state is None:
         ended = await context.closed_result(research_id)
         if ended is None:
-            raise CommandError(f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED)
+            raise CommandError(
+                f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED
+            )
         return _status_of_result(ended, await context.question(research_id)), ""
     sessions = await context.stores.sessions.list()
     saved_at = next((each.saved_at for each in sessions if each.research_id == research_id), "")
@@ -277,7 +281,7 @@ def status_table(status: ResearchStatus) -> str:
         ("used", usage_words(status) if begun else ""),
         ("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
         ("decided", f"{action.replace('_', ' ')}{colon}{reason}"),
-        *(("guidance", f"{each.origin}: “{each.text}” → {each.answer}") for each in status.guidance),
+        *(("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
         ("failed", status.last_failure),
         ("ended", _ended(status)),
     )

@@ -113,9 +113,9 @@ def progress_line(status: ResearchStatus | None, now: datetime) -> str:
     if status.waiting is not None:
         way = status.waiting.ways(status.research_id)[0]
         return f"{clock} … waiting for {printable(status.waiting.describe())}: {way}"
+    time = f"{duration(elapsed_at(status, now))} of {duration(status.deadline_seconds)}"
     parts = [
-        f"{status.phase or status.status.value}, {duration(elapsed_at(status, now))} of "
-        f"{duration(status.deadline_seconds)}",
+        f"{status.phase or status.status.value}, {time}",
         plural(status.counts.sources, "source"),
         plural(status.counts.findings, "finding"),
     ]
