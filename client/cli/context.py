@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote as url_quote
 
+import structlog
 from temporalio.client import RPCError, RPCStatusCode
 
 from client.cli.errors import CommandError, ExitCode, quote
@@ -302,6 +303,12 @@ class CommandContext:
 async def open_context(flags: Flags, *, reads_only: bool = False) -> AsyncIterator[CommandContext]:
     """Open the context of one command. Raises `SettingsError`."""
     settings = load_settings(flags)
+    # Warnings go to standard error; by default structlog prints to standard output, which is for the result.
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
     async with AsyncExitStack() as stack:
         try:
             yield CommandContext(settings, Stores(settings, stack), reads_only)

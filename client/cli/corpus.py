@@ -35,7 +35,6 @@ Show = Callable[[IndexProgress], None]
 
 corpus = Commands(
     no_args_is_help=True,
-    rich_markup_mode=None,
     help="""Folders of documents that runs may search.
 
 \b

@@ -80,6 +80,9 @@ DryRun = Annotated[
 class Commands(typer.Typer):
     """The commands of one file: coroutines that give an exit code, and whose docstrings are their help."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rich_markup_mode=None, **options)
+
     def command(self, *arguments: Any, **options: Any) -> Callable[[Any], Any]:
         """Register a coroutine function as a command."""
 
