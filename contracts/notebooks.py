@@ -28,11 +28,20 @@ from contracts.roles import (
     SourceExtract,
     WriteInput,
 )
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
 
-SAME_IN_ALL_CALLS: Final = ("tenant", "model", "query", "language", "wishes", "exclude", "max_iterations", "canary")
+SAME_IN_ALL_CALLS: Final = (
+    "tenant",
+    "model",
+    "query",
+    "language",
+    "preferences",
+    "exclude",
+    "max_iterations",
+    "canary",
+)
 """Fields of every role's input that the stored resolution tells."""
 ENTRY_TYPE: Final = "application/json"
 
@@ -67,7 +76,6 @@ class SourceEntry(Terse):
     media_type: str = ""
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     raw: DocumentRef | None = None
     text: DocumentRef | None = None

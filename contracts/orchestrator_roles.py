@@ -172,7 +172,6 @@ class WorkInput(ToolTurnInput):
     """and what the pages do not say."""
 
 
-MODULES: Final = "activities.roles.orchestrating"
 INTAKE: Final = RoleSpec(
     "intake",
     "take_in_question",
@@ -184,7 +183,6 @@ INTAKE: Final = RoleSpec(
     800,
     expected_output_tokens=200,
     work="clarification",
-    module=f"{MODULES}.intake",
     tools=(GENERATE_PLAN,),
     must_call=False,
 )
@@ -200,7 +198,6 @@ OUTLINER: Final = RoleSpec(
     2_000,
     expected_output_tokens=500,
     work="planning",
-    module=f"{MODULES}.outliner",
 )
 ORCHESTRATOR: Final = RoleSpec(
     "orchestrator",
@@ -213,7 +210,6 @@ ORCHESTRATOR: Final = RoleSpec(
     1_024,
     expected_output_tokens=400,
     work="orchestration",
-    module=f"{MODULES}.orchestrator",
     tools=(RESEARCH_AGENT, ORCHESTRATOR_REPORT, THINK),
 )
 AGENT: Final = RoleSpec(
@@ -227,7 +223,6 @@ AGENT: Final = RoleSpec(
     1_000,
     expected_output_tokens=250,
     work="research",
-    module=f"{MODULES}.agent",
     tools=(SEARCH, OPEN_PAGE, AGENT_REPORT, THINK),
 )
 ROLES: Final = (INTAKE, OUTLINER, ORCHESTRATOR)

@@ -258,7 +258,6 @@ class RespondInput(WriteInput):
     context: list[Turn] = []
 
 
-MODULES: Final = "activities.roles.reflective"
 COORDINATOR: Final = RoleSpec(
     "coordinator",
     "classify_question",
@@ -270,7 +269,6 @@ COORDINATOR: Final = RoleSpec(
     1_000,
     expected_output_tokens=400,
     work="coordination",
-    module=f"{MODULES}.coordinator",
 )
 INVESTIGATOR: Final = RoleSpec(
     "investigator",
@@ -283,7 +281,6 @@ INVESTIGATOR: Final = RoleSpec(
     600,
     expected_output_tokens=200,
     work="background",
-    module=f"{MODULES}.investigator",
 )
 STEP_PLANNER: Final = RoleSpec(
     "step_planner",
@@ -296,7 +293,6 @@ STEP_PLANNER: Final = RoleSpec(
     3_000,
     expected_output_tokens=1_000,
     work="planning",
-    module=f"{MODULES}.step_planner",
 )
 RESEARCHER: Final = RoleSpec(
     "researcher",
@@ -309,7 +305,6 @@ RESEARCHER: Final = RoleSpec(
     1_000,
     expected_output_tokens=250,
     work="research",
-    module=f"{MODULES}.researcher",
 )
 REFLECTOR: Final = RoleSpec(
     "reflector",
@@ -322,7 +317,6 @@ REFLECTOR: Final = RoleSpec(
     1_024,
     expected_output_tokens=400,
     work="reflection",
-    module=f"{MODULES}.reflector",
 )
 RESPONDER: Final = RoleSpec(
     "responder",
@@ -336,6 +330,5 @@ RESPONDER: Final = RoleSpec(
     True,
     expected_output_tokens=800,
     work="answer",
-    module=f"{MODULES}.responder",
 )
 ROLES: Final = (COORDINATOR, INVESTIGATOR, STEP_PLANNER, RESEARCHER, REFLECTOR, RESPONDER)

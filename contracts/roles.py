@@ -56,7 +56,7 @@ class RoleInput(Terse):
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
-    wishes: list[str] = []
+    preferences: list[str] = []
     """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
     exclude: list[str] = []
@@ -464,7 +464,7 @@ class RoleSpec(Generic[I, O]):
     sees_outside_text: bool = True
     """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
     sees_question: bool = True
-    """Whether its prompt states the question, the wishes and the guidance of the run."""
+    """Whether its prompt states the question, the preferences and the guidance of the run."""
     has_fallback: bool = True
     """Whether it can be done without a model; without that, answers of no use are no answer."""
     whole_answers: bool = False
@@ -574,13 +574,13 @@ def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engin
     return wanted or resolved.language
 
 
-def wishes_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
+def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
     """What the request wants beyond the question; the form of the report concerns its writer alone."""
-    wishes = [f"The region that matters: {resolved.region}"] if resolved.region else []
+    preferences = [f"The region that matters: {resolved.region}"] if resolved.region else []
     if resolved.audience:
-        wishes.append(f"The readers: {resolved.audience}")
-    wishes += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
+        preferences.append(f"The readers: {resolved.audience}")
+    preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
     if role.writes_report and resolved.sections:
         headings = "; ".join(resolved.sections)
-        wishes.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
-    return wishes
+        preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
+    return preferences

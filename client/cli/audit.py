@@ -20,12 +20,11 @@ from client.cli.options import AsJson, Commands, ConfigFile
 from client.cli.output import print_bytes, print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
 from client.exchange.bibliography import to_bibtex, to_csl
-from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, PROVENANCE, REPORT, text_path
+from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, REPORT, text_path
 from client.exchange.bundle_reading import BundleReader, BundleUnusable
 from client.exchange.bundle_writing import compose_bundle
 from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report
 from client.exchange.pdf_export import to_pdf
-from client.exchange.provenance import to_prov
 from client.exchange.word_document import to_docx
 from client.view.words import printable
 from contracts.evidence import DocumentRef
@@ -326,7 +325,7 @@ async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
         research_id = await context.resolve(target)
         forms = await _load_forms(context, research_id)
         report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
-        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"], PROVENANCE: to_prov(report)}
+        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"]}
         for source in [] if quotes_only else report.sources:
             if source.text_hash is None:
                 continue

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
+
 from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode
@@ -12,7 +14,6 @@ from client.cli.output import print_hint, print_json, print_progress, print_resu
 from client.cli.request import WantedRun
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
-from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, Clarify, ResearchRequest, SearchPolicy
@@ -310,7 +311,7 @@ class _Sums:
 def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
     """Estimate a run from one that stops early to one that uses its limits; None where nothing is paid.
 
-    Sizes of calls are those of `contracts.expected_calls`, which the run's own ledger uses. Repairs are not counted.
+    Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
     """
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None

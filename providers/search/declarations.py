@@ -125,6 +125,11 @@ def search_variables() -> tuple[str, ...]:
     return tuple(dict.fromkeys(variable for variables in declared for variable in variables))
 
 
+def address_variables() -> frozenset[str]:
+    """The variables that set an address."""
+    return frozenset(provider.address_variable for provider in _declared.values())
+
+
 for each in (
     SearchDeclaration(
         "tavily",

@@ -20,7 +20,7 @@ from contracts.roles import (
     RoleInput,
     RoleSpec,
     language_of_call,
-    wishes_of_call,
+    prompt_preferences,
 )
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
@@ -160,7 +160,7 @@ class RoleCaller:
                 "date": run.state.started_at[:10],
                 "query": run.resolved.query,
                 "language": language_of_call(role, run.resolved, kind),
-                "wishes": wishes_of_call(role, run.resolved),
+                "preferences": prompt_preferences(role, run.resolved),
                 "iteration": at.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": at.guidance,
