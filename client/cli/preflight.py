@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
-
 from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode
@@ -14,6 +12,7 @@ from client.cli.output import print_hint, print_json, print_progress, print_resu
 from client.cli.request import WantedRun
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, Clarify, ResearchRequest, SearchPolicy
