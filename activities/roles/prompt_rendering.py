@@ -99,7 +99,7 @@ def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
     """Load the prompt file of a role: of the product, or beside the module of a role from outside."""
-    return load_prompt(role.prompt, PRODUCT if role.module is None else role.module.rpartition(".")[0])
+    return load_prompt(role.name, PRODUCT if role.module is None else role.module.rpartition(".")[0])
 
 
 @cache

@@ -25,7 +25,7 @@ from activities.roles.prompt_blocks import (
 )
 from activities.roles.untrusted import data, guard, guard_line
 from contracts import checking_roles, orchestrator_roles, reflective_roles, roles
-from contracts.expected_calls import DRAFT_CHARACTERS, REVIEWED_CHARACTERS
+from contracts.call_sizes import DRAFT_CHARACTERS, REVIEWED_CHARACTERS
 from contracts.plan import QuestionRound
 from contracts.request import Turn
 from contracts.vocabulary import GapStatus

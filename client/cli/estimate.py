@@ -1,6 +1,6 @@
 """What a run may need: calls, tokens, searches, reads and money, before anything is paid. Pure.
 
-Sizes of calls are those of `contracts.expected_calls`, which the run's own ledger goes by, too.
+Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger goes by, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from contracts.base import Contract
-from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
 from contracts.request import Clarify, SearchPolicy
 from contracts.resolved import EffectiveLimits, ResolvedResearch

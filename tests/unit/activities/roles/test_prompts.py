@@ -202,10 +202,10 @@ def test_the_canary_is_in_the_system_part_of_runs_that_have_one() -> None:
     """Once, at its end, and nowhere else; a run without one has the plain system part."""
     for role, request in ((roles.PLANNER, plan_input), (roles.ANALYZER, lambda **fields: analyze_input([], **fields))):
         marked = rendered(role, request(canary=CANARY))
-        assert marked.system == with_canary(load_prompt(role.prompt).system, CANARY)
+        assert marked.system == with_canary(load_prompt(role.name).system, CANARY)
         assert marked.system.count(CANARY) == 1
         assert CANARY not in marked.prompt
-        assert rendered(role, request()).system == load_prompt(role.prompt).system
+        assert rendered(role, request()).system == load_prompt(role.name).system
 
 
 @pytest.mark.parametrize(

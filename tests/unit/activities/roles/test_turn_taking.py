@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from activities.roles.grounding import RoleWork
 from activities.roles.turn_taking import ground_turn, shorten_answers, turn_task
 from contracts.addresses import digest
+from contracts.call_sizes import worst_call
 from contracts.evidence import DocumentRef, SearchHit
-from contracts.expected_calls import worst_call
 from contracts.outcome import CallAccount, Guidance
 from contracts.roles import ANALYZER, SourceExtract
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools

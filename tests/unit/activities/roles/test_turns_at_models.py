@@ -9,7 +9,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.expected_calls import worst_call
+from contracts.call_sizes import worst_call
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
 from providers.models.chat import ToolUse

@@ -3,7 +3,7 @@
 import pytest
 
 from client.cli.estimate import Estimate, Range, estimate, estimate_of
-from contracts.expected_calls import expected_call
+from contracts.call_sizes import expected_call
 from contracts.presets import preset
 from contracts.request import Depth, Review, SearchPolicy, Verify
 from contracts.resolved import EffectiveChecks, EffectiveGates, ProviderChoice

@@ -6,16 +6,16 @@ from collections.abc import Callable
 import pytest
 
 from activities.roles.prompt_rendering import render_role
-from contracts import expected_calls, roles
+from contracts import call_sizes, roles
 from contracts.addresses import digest
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap
-from contracts.expected_calls import (
+from contracts.call_sizes import (
     CallSize,
     expected_call,
     worst_call,
     worst_output,
     worst_report,
 )
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
@@ -158,7 +158,7 @@ def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
     table = capability_table()
     rooms = [table.default.reasoning_tokens]
     rooms += [entry.reasoning_tokens or 0 for entry in [*table.hosts.values(), *table.models]]
-    assert max(rooms) <= expected_calls.REASONING_TOKENS
+    assert max(rooms) <= call_sizes.REASONING_TOKENS
 
 
 def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> None:
@@ -170,7 +170,7 @@ def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> Non
 
 def test_the_room_for_reasoning_is_what_the_run_says() -> None:
     """An operator's own room goes into the bound, so that a model that thinks for long exceeds no limit."""
-    assert worst_output(roles.PLANNER) == roles.PLANNER.output_tokens + expected_calls.REASONING_TOKENS
+    assert worst_output(roles.PLANNER) == roles.PLANNER.output_tokens + call_sizes.REASONING_TOKENS
     assert worst_output(roles.PLANNER, 0) == roles.PLANNER.output_tokens
     assert worst_report(5, 50_000).output_tokens == roles.SYNTHESIZER.output_tokens + 50_000
     thinking, silent = expected_call(roles.PLANNER, reasoning_tokens=5_000), expected_call(roles.PLANNER)
