@@ -29,7 +29,7 @@ from benchmarks.answering import Answer, answer, plain
 from contracts.vocabulary import Outcome
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.search.corpus.index_reader import open_index
+from providers.search.corpus.index import open_index
 
 QUESTIONS: Final = Path(__file__).with_name("short_questions")
 SPLITS: Final = ("development", "held_out")
@@ -327,9 +327,8 @@ def index_file(home: Path, name: str) -> Path:
 def texts_of(home: Path, collection: str) -> list[str]:
     """The plain texts of an indexed collection."""
     with open_index(index_file(home, collection)) as reader:
-        paths = [path for path, _ in reader.hashes()]
-        rows = [reader.document(path=path) for path in paths]
-        return [plain(reader.text(row.id)) for row in rows if row is not None]
+        found = [reader.document(path=path) for path, _ in reader.hashes()]
+    return [plain(document[2]) for document in found if document is not None]
 
 
 def faults(home: Path, collection: str, split: str) -> list[str]:

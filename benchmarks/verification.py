@@ -17,15 +17,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from activities.roles.checker import finish_check
-from activities.roles.control_statement import with_control
-from activities.roles.finishers import RoleWork
-from activities.roles.labels import label_key, label_of
+from activities.roles.claim_checking import ground_verdicts, with_control
+from activities.roles.grounding import RoleWork
+from activities.roles.untrusted import label_key, label_of
 from benchmarks.truth.__main__ import paraphrases, read_pairs
 from benchmarks.truth.reports import Cited, corrupt
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
-from contracts.checking_roles import CheckerAnswer, CheckInput, GivenVerdict
+from contracts.checking_roles import CHECKER, CheckerAnswer, CheckInput, GivenVerdict
 from contracts.evidence import Verdict
 from contracts.messages import PrepareRequest
 from contracts.outcome import CallAccount, ResearchResult
@@ -132,7 +131,7 @@ def judge(
         )
         for each in with_control([asked])
     ]
-    output = finish_check(RoleWork(request, CheckerAnswer(verdicts=given), {}, CallAccount()))
+    output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, CallAccount()))
     return output.verdicts[0], True
 
 

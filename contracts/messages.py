@@ -110,8 +110,6 @@ class SearchResponse(Terse):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
-    coverage: float | None = None
-    """Share of the query's weight that the best passage covers, 0 to 1; None where unknown."""
     cached: bool = False
     """Whether the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0

@@ -32,7 +32,16 @@ from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
 
-SAME_IN_ALL_CALLS: Final = ("tenant", "model", "query", "language", "wishes", "exclude", "max_iterations", "canary")
+SAME_IN_ALL_CALLS: Final = (
+    "tenant",
+    "model",
+    "query",
+    "language",
+    "preferences",
+    "exclude",
+    "max_iterations",
+    "canary",
+)
 """Fields of every role's input that the stored resolution tells."""
 ENTRY_TYPE: Final = "application/json"
 

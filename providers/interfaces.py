@@ -8,12 +8,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.base import Contract
 from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import RoleInput, RoleSpec, SourceExtract
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
@@ -71,9 +70,9 @@ class EngineTask:
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """A draft of the role's schema, and what it cost."""
+    """An answer of the role's schema, and what it cost."""
 
-    draft: Contract
+    content: RoleAnswer
     engine: EngineKind
     model: str | None = None
     usage: Usage = field(default_factory=Usage)

@@ -15,7 +15,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.revising import RevisionActivities
-from activities.roles.model_call import RoleActivities
+from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from activities.verifying.verifying_activities import VerifyingActivities
@@ -29,7 +29,7 @@ from providers.isolation.pool import SubprocessPool
 from providers.models import answers
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
-from providers.models.engine import LanguageModelEngine
+from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
 from providers.reading.reader import CachedReader, RoutedReader
@@ -233,7 +233,7 @@ async def _role_activities(
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     journal, cancelled = CallJournal(shared.calls, answers), partial(is_run_cancelled, client)
-    return RoleActivities(engines, content, journal, isolated, notebooks=notebooks, is_cancelled=cancelled).register()
+    return RoleActivities(engines, content, journal, notebooks, cancelled).register()
 
 
 def _remembered(check: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:

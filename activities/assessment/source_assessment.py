@@ -12,8 +12,8 @@ from typing import Final
 
 from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority, load_authorities
 from activities.assessment.question_fit import Age, Coverage, age_of, coverage
-from activities.roles.lenient_values import find_member
 from contracts.evidence import CHOSEN_BY_OPERATOR, SourceAssessment
+from contracts.lenient import find_member
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType

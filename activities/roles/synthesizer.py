@@ -8,10 +8,11 @@ from typing import Final
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
+from activities.reporting.report_sections import section_texts
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
-from activities.roles.finishers import RoleWork
-from activities.roles.labels import label_all, label_key
+from activities.roles.grounding import RoleWork
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
+from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
@@ -93,8 +94,8 @@ def _unwrap(text: str) -> str:
     return inner if info in ("markdown", "md") or (not info and inner.lstrip().startswith("#")) else text
 
 
-def finish_report(work: Work) -> tuple[SynthesizerResult, str]:
-    """The output, which names its document by what is in it, and the cleaned text that is to be stored as that.
+def ground_report(work: Work) -> SynthesizerResult:
+    """A draft that refers to its text by hash; the text of its sections is put into `work.texts`.
 
     Raises `InvalidOutput` if nothing is left of it.
     """
@@ -127,7 +128,8 @@ def finish_report(work: Work) -> tuple[SynthesizerResult, str]:
         unanswered=work.answer.unanswered,
         empty=_says_nothing_found(work, report.cited),
     )
-    return SynthesizerResult(draft=draft, account=work.account_with_warnings()), report.markdown
+    work.texts.extend(section_texts(report.markdown))
+    return SynthesizerResult(draft=draft)
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:

@@ -84,7 +84,7 @@ class ExtractiveEngine:
             packed = await asyncio.to_thread(make_draft, given, task.documents, module)
         else:
             packed = await self._isolated.call(MAKE_DRAFT, given, task.documents, module, seconds=ANALYSIS_SECONDS)
-        return EngineAnswer(draft=task.role.answer.model_validate_json(packed), engine=self.kind)
+        return EngineAnswer(content=task.role.answer.model_validate_json(packed), engine=self.kind)
 
     async def _turn(self, task: EngineTask) -> EngineAnswer:
         role = task.role
@@ -92,7 +92,7 @@ class ExtractiveEngine:
             packed = await asyncio.to_thread(take_turn, role.name, role.module, task.input, task.documents)
         else:
             packed = await self._isolated.call(TAKE_TURN, role.name, role.module, task.input, task.documents)
-        return EngineAnswer(draft=role.answer.model_validate_json(packed), engine=self.kind)
+        return EngineAnswer(content=role.answer.model_validate_json(packed), engine=self.kind)
 
     async def close(self) -> None:
         """Nothing is held: the children belong to whoever made them."""

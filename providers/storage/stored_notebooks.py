@@ -31,7 +31,7 @@ from contracts.roles import (
     SourceExtract,
     WriteInput,
     language_of_call,
-    wishes_of_call,
+    prompt_preferences,
 )
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -103,10 +103,10 @@ class StoredNotebooks:
                 "tenant": resolved.tenant,
                 "query": resolved.query,
                 "language": language_of_call(role, resolved, request.engine),
-                "wishes": wishes_of_call(role, resolved),
+                "preferences": prompt_preferences(role, resolved),
                 "exclude": resolved.exclude,
                 "max_iterations": resolved.limits.max_iterations,
-                "canary": resolved.canary if role.sees_outside_text else "",
+                "canary": resolved.canary,
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
             if isinstance(request, BriefedInput):

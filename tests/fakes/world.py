@@ -14,7 +14,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.revising import RevisionActivities
-from activities.roles.model_call import RoleActivities
+from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
@@ -44,6 +44,12 @@ from tests.fakes.model_engine import engine_over
 
 READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
+
+
+async def never_cancelled(research_id: str) -> bool:
+    """No run of a world is cancelled behind its back."""
+    del research_id
+    return False
 
 
 class NoWeb:
@@ -92,9 +98,8 @@ class World:
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        roles = RoleActivities(
-            self.engines, self.content, CallJournal(self.calls, answers), self.isolated, notebooks=self.notebooks
-        )
+        journal = CallJournal(self.calls, answers)
+        roles = RoleActivities(self.engines, self.content, journal, self.notebooks, never_cancelled)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
+from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
-from contracts.expected_calls import worst_call
 from contracts.notebooks import by_reference
 from contracts.outcome import Moment, Usage
 from contracts.request import Verify
@@ -20,7 +20,7 @@ from contracts.roles import (
     RoleInput,
     RoleSpec,
     language_of_call,
-    wishes_of_call,
+    prompt_preferences,
 )
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
@@ -160,12 +160,12 @@ class RoleCaller:
                 "date": run.state.started_at[:10],
                 "query": run.resolved.query,
                 "language": language_of_call(role, run.resolved, kind),
-                "wishes": wishes_of_call(role, run.resolved),
+                "preferences": prompt_preferences(role, run.resolved),
                 "iteration": at.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": at.guidance,
                 "exclude": run.resolved.exclude,
-                "canary": run.resolved.canary if role.sees_outside_text else "",
+                "canary": run.resolved.canary,
                 "repair": repair,
             }
         )

@@ -9,15 +9,13 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.journal import CallJournal
-from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
+from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.models import answers
-from tests.fakes.isolation import HereCalls
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.unit.activities.scripted import (
     MemoryCalls,
     MemoryContent,
@@ -25,6 +23,7 @@ from tests.unit.activities.scripted import (
     analyze_input,
     environment,
     plan_input,
+    role_activities,
     source,
 )
 
@@ -41,8 +40,8 @@ class Bench:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
         self.content = MemoryContent()
-        journal = CallJournal(self.calls, answers, renew_seconds=renew_seconds)
-        self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
+        self.notebooks = StoredNotebooks(self.content)
+        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
     async def plan(
         self,
@@ -131,8 +130,9 @@ async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
     request = analyze_input([source(stored, id="src-1")])
     output = await environment().run(bench.activities.run, roles.ANALYZER, request)
-    assert [(item.start, item.end) for item in output.evidence] == [(7, 37)]
-    assert output.findings[0].statement == "Vacuum visits all."
+    assert [(place.start, place.end) for place in output.labels[0].places] == [(7, 37)]
+    assert output.labels[0].statement == "Vacuum visits all."
+    assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 
 async def test_a_live_lease_makes_the_attempt_wait() -> None:
@@ -295,8 +295,7 @@ async def test_a_free_engine_needs_no_call_store() -> None:
 async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    journal = CallJournal(MemoryCalls(), answers)
-    activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal, HereCalls())
+    activities = role_activities(engine, MemoryContent())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
@@ -336,9 +335,7 @@ async def test_nothing_is_paid_for_a_cancelled_run() -> None:
         asked.append(research_id)
         return True
 
-    journal = CallJournal(bench.calls, answers)
-    engines = {EngineKind.MODEL: bench.engine}
-    bench.activities = RoleActivities(engines, bench.content, journal, HereCalls(), is_cancelled=is_cancelled)
+    bench.activities = role_activities(bench.engine, bench.content, bench.calls, is_cancelled)
     for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):
         failure = await bench.failed_plan(**late)
         assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from activities.reporting.render import ReportingActivities
-from activities.roles.model_call import RoleActivities
+from activities.roles.run_role import RoleActivities
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
 from contracts.request import Depth
@@ -83,8 +83,8 @@ async def test_authority_is_what_is_declared_now(tmp_path: Path) -> None:
         library = CorpusLibrary(tmp_path / "corpora", pool, corpus_definitions(configured))
         authorities = DeclaredAuthorities(library)
         assert dict(authorities) == {"a": "medium"}
-        CorpusLibrary(tmp_path / "corpora", pool).add("b", tmp_path, authority="low")
-        assert authorities["b"] == "low"
+        CorpusLibrary(tmp_path / "corpora", pool).add("b", tmp_path)
+        assert authorities["b"] == "high"
         assert len(authorities) == 2
         with pytest.raises(KeyError):
             authorities["c"]
@@ -125,7 +125,6 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     assert set(engines) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
     for isolated in (
         engines[EngineKind.EXTRACTIVE]._isolated,
-        made["RoleActivities"][3],
         made["ReportingActivities"][3],
         made["judge_of"][0],
     ):

@@ -6,9 +6,9 @@ from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import RenderedForms, render
-from activities.roles.finishers import RoleWork
+from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
-from activities.roles.synthesizer import finish_report
+from activities.roles.synthesizer import ground_report
 from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import Evidence, Source
@@ -89,10 +89,9 @@ class World:
 
     async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
         store = MemoryStore()
-        work = RoleWork(
-            self.request(engine), roles.SynthesizerAnswer(markdown=markdown), self.texts, CallAccount(engine=engine)
-        )
-        output, text = finish_report(work)
+        answer, account = roles.SynthesizerAnswer(markdown=markdown), CallAccount(engine=engine)
+        work = RoleWork(roles.SYNTHESIZER, self.request(engine), answer, self.texts, account)
+        output, text = ground_report(work), "".join(work.texts)
         state = Sample().state(
             sources={source.id: source for source in self.sources},
             evidence={item.id: item for item in self.evidence},
@@ -106,4 +105,4 @@ class World:
             await store.put(("raw " + text).encode(), "text/html")
         document = json.loads(rendering.document)
         audited = await audit(document, store.text_by_hash, store.by_hash, markdown=rendering.markdown)
-        return Whole(rendering, document, audited, output.account.warnings, output.draft.unresolved_markers)
+        return Whole(rendering, document, audited, work.warnings, output.draft.unresolved_markers)

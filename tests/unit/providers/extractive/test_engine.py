@@ -34,14 +34,14 @@ async def test_does_all_roles_free_of_charge() -> None:
     assert not engine.paid
     planned = await engine.answer(task(PLANNER, plan_input()))
     analyzed = await engine.answer(task(ANALYZER, analyze_input(), documents()))
-    assert isinstance(planned.draft, PlannerAnswer)
-    assert isinstance(analyzed.draft, AnalyzerAnswer)
-    written = await engine.answer(task(SYNTHESIZER, write_input([("mechanism", analyzed.draft)]), documents()))
-    assert isinstance(written.draft, SynthesizerAnswer)
+    assert isinstance(planned.content, PlannerAnswer)
+    assert isinstance(analyzed.content, AnalyzerAnswer)
+    written = await engine.answer(task(SYNTHESIZER, write_input([("mechanism", analyzed.content)]), documents()))
+    assert isinstance(written.content, SynthesizerAnswer)
     assert written.model is None
     assert written.usage.cost_usd == 0
     refined = await engine.answer(task(REFINER, refine_input([Gap(id="gap-1", description="x")])))
-    assert isinstance(refined.draft, REFINER.answer)
+    assert isinstance(refined.content, REFINER.answer)
     await engine.close()
 
 
@@ -55,7 +55,7 @@ async def test_every_role_runs_in_a_child_with_the_same_result() -> None:
     ):
         inside = await ExtractiveEngine(children).answer(task(role, given, texts))
         outside = await ExtractiveEngine().answer(task(role, given, texts))
-        assert inside.draft == outside.draft
+        assert inside.content == outside.content
     assert children.called == [MAKE_DRAFT] * 3
 
 
