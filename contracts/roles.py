@@ -278,6 +278,8 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
+    """Stem that no document has → the nearest spelling that one has."""
     cut_short: str | None = None
     """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -290,10 +292,6 @@ class ReportTextDraft(Contract):
     """The report as Markdown with `[ev-…]` markers."""
 
     markdown: str
-    answers_question: bool | None = None
-    """Whether a passage answers in the form that the question asks for; null where nobody judged it."""
-    unanswered: str = ""
-    """Why it does not, as a clause: `no passage that was read names a date for it`."""
 
 
 class WriteOutput(RoleOutput):

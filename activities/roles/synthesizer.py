@@ -11,18 +11,16 @@ from activities.reporting.quotations import Page, unquoted_where_other
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
 from activities.roles.finishers import Draft
 from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import line_of
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
 from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
-from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
 from providers.errors import InvalidOutput
 
 Work = Draft[WriteInput, ReportTextDraft]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
-UNANSWERED_CHARACTERS: Final = 300
 MOST_OF_SOURCE: Final = 3
 """Passages that a citation of a source as a whole stands for at most."""
 MARKDOWN: Final = "text/markdown"
@@ -125,8 +123,7 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         foreign_urls=report.foreign_urls,
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
-        answers_question=work.draft.answers_question,
-        unanswered=line_of(work.draft.unanswered, UNANSWERED_CHARACTERS),
+        kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
         empty=_says_nothing_found(work, report.cited),
     )
     return WriteOutput(draft=draft, account=work.account_with_warnings()), report.markdown

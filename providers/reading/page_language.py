@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from providers.text import FUNCTION_WORDS, words
+from providers.text import KNOWN_LANGUAGES, language_data, words
 
 SAMPLE: Final = 4_000
 """Characters that are looked at."""
@@ -15,7 +15,7 @@ FEWEST_WORDS: Final = 12
 CLEAR_SHARE: Final = 0.12
 """Share of a text's words that are among the commonest of its language; about 0.2 to 0.3 in prose."""
 CLEAR_LEAD: Final = 1.4
-SETS: Final = {language: frozenset(common.split()) for language, common in FUNCTION_WORDS.items()}
+SETS: Final = {language: language_data(language).stop for language in KNOWN_LANGUAGES}
 SCRIPTS: Final = (
     ("ja", re.compile("[\u3040-\u30ff]")),
     ("ko", re.compile("[\uac00-\ud7af]")),
@@ -41,7 +41,7 @@ def page_language(text: str, declared: str | None) -> str | None:
     prose = CODE.sub(" ", text[:SAMPLE])
     script = _script(prose)
     if script is not None:
-        return declared if declared is not None and declared not in FUNCTION_WORDS else script
+        return declared if declared is not None and declared not in KNOWN_LANGUAGES else script
     counts = Counter(words(prose.casefold()))
     spoken = max(1, counts.total())
     shares = sorted(

@@ -83,7 +83,7 @@ class World:
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000))
         self.isolated: IsolatedCalls = HereCalls()
-        self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
+        self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(self.isolated), **(engines or {})}
 
     def isolate(self, calls: IsolatedCalls) -> None:
         """Have work on texts from outside done by these calls, that without a model included."""
