@@ -12,12 +12,11 @@ from activities.assessment.source_assessment import Judge, best_quality
 from activities.attempts import Past, count_attempts
 from activities.failure_translation import READING, RECORDS, translate_errors
 from activities.permitted import check_permission
-from activities.roles.lenient_values import one_line
 from activities.roles.untrusted import INVISIBLE
 from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit
+from contracts.lenient import line_of
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
-from contracts.texts import shorten
 from providers.domains import domains_named
 from providers.errors import Retryable, SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, Notebooks, SourceReader
@@ -121,7 +120,6 @@ class ReadingActivities:
             media_type=media_type,
             quality_reason=judgement.reason,
             assessment=judgement.assessment,
-            access=document.access,
             language=_line(document.language, LONGEST_LABEL) or None,
             raw=raw,
             text=text,
@@ -133,8 +131,7 @@ class ReadingActivities:
             text=text,
             pages=pages,
             quality=judgement.quality,
-            best_quality=best_quality(found.access, judgement.assessment),
-            access=found.access,
+            best_quality=best_quality(judgement.assessment),
             cached=document.cached,
         )
         if self._notebooks is None:
@@ -163,4 +160,4 @@ def _label(request: ReadRequest, found: SourceEntry) -> dict[str, object]:
 
 def _line(text: str | None, limit: int) -> str:
     """What a page says of itself, as it is kept: one short line without invisible characters."""
-    return shorten(one_line(INVISIBLE.sub("", (text or "")[: limit * MARGIN])), limit)
+    return line_of(INVISIBLE.sub("", (text or "")[: limit * MARGIN]), limit)

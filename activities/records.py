@@ -204,7 +204,7 @@ class RecordsActivities:
             source.id: source.model_copy(
                 update={
                     "found_quality": source.assessment.label if source.assessment else None,
-                    "best_quality": best_quality(source.access, source.assessment),
+                    "best_quality": best_quality(source.assessment),
                 }
             )
             for source in state.sources.values()

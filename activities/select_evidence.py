@@ -8,8 +8,7 @@ from temporalio import activity
 
 from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
 from activities.failure_translation import RECORDS
-from activities.roles.grounding import Headings
-from activities.roles.referenced_documents import load_documents
+from activities.roles.grounding import Headings, load_documents
 from contracts.addresses import digest, evidence_id
 from contracts.evidence import Evidence
 from contracts.messages import SelectedEvidence, SelectedSpan, SelectionRequest

@@ -21,10 +21,9 @@ from rich.table import Table
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import Extraction
-from providers.reading.extraction import extract
-from providers.reading.extractor import extract_page
-from providers.reading.sniffing import HTML
-from providers.reading.web_page import read_page
+from providers.reading.document_kinds import HTML
+from providers.reading.documents import extract, read_page
+from providers.reading.reader import extract_page
 
 URL = "https://site.test/page"
 WARM_UP = 5

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from providers.errors import SourceUnreadable
-from providers.reading.extraction import extract
+from providers.reading.documents import extract
 
 
 def measure(paths: list[Path], answers: "multiprocessing.Queue[tuple[list[float], int, int, int]]") -> None:

@@ -20,12 +20,11 @@ from pathlib import Path
 from rich.console import Console
 
 from providers.isolation.pool import SubprocessPool
+from providers.reading.document_kinds import HTML
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
-from providers.reading.extractor import extract_page
-from providers.reading.readers import WebReader
+from providers.reading.reader import WebReader, extract_page
 from providers.reading.robots import Robots
-from providers.reading.sniffing import HTML
 from tests.fakes.web import WebServer, reply
 
 ROBOTS = reply("User-agent: *\nDisallow: /private\n", content_type="text/plain", Connection="close")

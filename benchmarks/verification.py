@@ -17,15 +17,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from activities.roles.checker import finish_check
-from activities.roles.control_statement import with_control
-from activities.roles.finishers import Draft
-from activities.roles.labels import label_key, label_of
+from activities.roles.claim_checking import ground_verdicts, with_control
+from activities.roles.grounding import RoleWork
+from activities.roles.untrusted import label_key, label_of
 from benchmarks.truth.__main__ import paraphrases, read_pairs
 from benchmarks.truth.reports import Cited, corrupt
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
-from contracts.checking_roles import CheckDraft, CheckInput, VerdictDraft
+from contracts.checking_roles import CHECKER, CheckerAnswer, CheckInput, GivenVerdict
 from contracts.evidence import Verdict
 from contracts.messages import PrepareRequest
 from contracts.outcome import CallAccount, ResearchResult
@@ -125,14 +124,14 @@ def judge(
     request = CheckInput(engine=EngineKind.MODEL, language=language, claims=[asked])
     key = label_key(request)
     given = [
-        VerdictDraft(
+        GivenVerdict(
             claim=label_of(each.fingerprint, key),
             verdict=says if each.fingerprint == asked.fingerprint else of_control,
             quote=_likeliest(claim, quotes),
         )
         for each in with_control([asked])
     ]
-    output = finish_check(Draft(request, CheckDraft(verdicts=given), {}, CallAccount()))
+    output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, CallAccount()))
     return output.verdicts[0], True
 
 

@@ -1,15 +1,38 @@
 """The roles that work on the report of every strategy: checker, corrector, reviewer."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
 from contracts.evidence import DocumentRef, Verdict
-from contracts.roles import RoleInput, RoleOutput, RoleSpec, words_of
+from contracts.lenient import known_word, one_line, within
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
 from contracts.vocabulary import Tier
+
+MOST_NOTES: Final = 5
+JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
+"""Words that a checker may use of a claim."""
+
+
+def _objects(value: Any) -> Any:
+    """Drop items of a list that are no objects: one unreadable item must not make the others worthless."""
+    return [item for item in value if isinstance(item, (dict, Contract))] if isinstance(value, list) else value
+
+
+def _texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _part_numbers(value: Any) -> list[int]:
+    """Numbers of parts; one that cannot be read is 0, for it still says that a part is missing."""
+    given = value if isinstance(value, list) else [value] if value else []
+    return [item if isinstance(item, int) else 0 for item in given]
+
+
+LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
 # --- checker -------------------------------------------------------------------------------------------------------
@@ -30,56 +53,25 @@ class CheckInput(RoleInput):
         return plural(len(self.numbers) or len(self.claims), "statement")
 
 
-JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
-"""The words for what a checker may say of a claim."""
+class GivenVerdict(Contract):
+    """A verdict as a checker gives it; a field that cannot be read says nothing."""
+
+    claim: LenientText = ""
+    verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
+    quote: LenientText = Field(default="", description="the words of its passages that decide, copied exactly")
+    missing_parts: Annotated[list[int], BeforeValidator(_part_numbers)] = Field(
+        default=[], description="numbers of the parts that the passages do not say"
+    )
+    reason: LenientText = Field(default="", description="why it is not supported; empty if it is")
 
 
-class VerdictDraft(Contract):
-    """A verdict as a checker gives it."""
+class CheckerAnswer(RoleAnswer):
+    """Verdicts, in any order."""
 
-    claim: str
-    verdict: str = Field(json_schema_extra={"enum": list(JUDGEMENTS)})
-    quote: str = Field(default="", description="the words of its passages that decide, copied exactly")
-    missing_parts: list[int] = Field(default=[], description="numbers of the parts that the passages do not say")
-    reason: str = Field(default="", description="why it is not supported; empty if it is")
+    verdicts: Annotated[list[GivenVerdict], BeforeValidator(_objects)]
 
 
-class CheckDraft(Contract):
-    """What a checker returns."""
-
-    verdicts: list[VerdictDraft]
-
-    @model_validator(mode="before")
-    @classmethod
-    def read_leniently(cls, value: Any) -> Any:
-        """One item that cannot be read must not make the others worthless; what is left out is not judged."""
-        items = _items(value, "verdicts")
-        return value if items is None else {"verdicts": [_readable(item) for item in items]}
-
-
-def _items(value: Any, name: str) -> list[dict[str, Any]] | None:
-    """The objects of a list in an answer; None where there is no such list."""
-    items = value.get(name) if isinstance(value, dict) else None
-    if not isinstance(items, list):
-        return None
-    known = [item.model_dump() if isinstance(item, Contract) else item for item in items]
-    return [item for item in known if isinstance(item, dict)]
-
-
-def _texts(item: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The texts of an object; what is no text says nothing."""
-    return {name: value if isinstance(value := item.get(name), str) else "" for name in names}
-
-
-def _readable(item: dict[str, Any]) -> dict[str, Any]:
-    texts = _texts(item, "claim", "verdict", "quote", "reason")
-    missing = item.get("missing_parts") or []
-    # What names a part in a way that cannot be read still says that one is missing.
-    parts = [one if isinstance(one, int) else 0 for one in missing] if isinstance(missing, list) else [0]
-    return texts | {"missing_parts": parts}
-
-
-class CheckOutput(RoleOutput):
+class CheckerResult(RoleAnswer):
     """Verdicts as the workflow gets them."""
 
     entry: str | None = None
@@ -107,36 +99,25 @@ class CorrectInput(RoleInput):
         return plural(len(self.numbers) or len(self.claims), "statement")
 
 
-class ProposalDraft(Contract):
-    """A correction as a corrector proposes it."""
+class ProposedCorrection(Contract):
+    """A correction as a corrector proposes it; a field that cannot be read says nothing."""
 
-    claim: str
-    action: str = Field(json_schema_extra=words_of(CorrectionAction))
-    text: str = Field(default="", description="the new sentence, without citations")
-    passages: list[str] = Field(default=[], description="ids of the passages that it cites")
-    reason: str = ""
-
-
-class CorrectDraft(Contract):
-    """What a corrector returns."""
-
-    proposals: list[ProposalDraft]
-
-    @model_validator(mode="before")
-    @classmethod
-    def read_leniently(cls, value: Any) -> Any:
-        """One item that cannot be read must not make the others worthless; what is left out stays as it is."""
-        items = _items(value, "proposals")
-        return value if items is None else {"proposals": [_readable_proposal(item) for item in items]}
+    claim: LenientText = ""
+    action: Annotated[CorrectionAction, known_word(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
+    text: LenientText = Field(default="", description="the new sentence, without citations")
+    passages: Annotated[list[str], BeforeValidator(_texts)] = Field(
+        default=[], description="ids of the passages that it cites"
+    )
+    reason: LenientText = ""
 
 
-def _readable_proposal(item: dict[str, Any]) -> dict[str, Any]:
-    named = item.get("passages")
-    passages = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
-    return _texts(item, "claim", "action", "text", "reason") | {"passages": passages}
+class CorrectorAnswer(RoleAnswer):
+    """Corrections, in any order."""
+
+    proposals: Annotated[list[ProposedCorrection], BeforeValidator(_objects)]
 
 
-class CorrectOutput(RoleOutput):
+class CorrectorResult(RoleAnswer):
     """Proposals as the workflow gets them."""
 
     entry: str | None = None
@@ -157,29 +138,35 @@ class ReviewInput(RoleInput):
     findings: int = 0
 
 
-def _score() -> Any:
-    return Field(default=5, json_schema_extra={"minimum": 0, "maximum": 10})
+Score = Annotated[float, within(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]
+Line = Annotated[str, one_line(300)]
 
 
-class ReviewDraft(Contract):
-    """What a reviewer returns."""
+class ReviewerAnswer(RoleAnswer):
+    """A review: scores from 0 to 10, and a few notes of one line."""
 
-    coverage: float = _score()
-    support: float = _score()
-    depth: float = _score()
-    readability: float = _score()
-    reasons: list[str] = Field(default=[], description="why, one line for each score")
-    missing: list[str] = Field(default=[], description="what the question asks for and the draft lacks")
-    notes: list[str] = Field(default=[], description="what a revision should do, most important first")
+    coverage: Score = 5
+    support: Score = 5
+    depth: Score = 5
+    readability: Score = 5
+    reasons: list[Line] = Field(default=[], description="why, one line for each score")
+    missing: list[Line] = Field(default=[], description="what the question asks for and the draft lacks")
+    notes: list[Line] = Field(default=[], description="what a revision should do, most important first")
 
+    @property
+    def scores(self) -> ReviewScores:
+        """The four scores."""
+        return ReviewScores(
+            coverage=self.coverage, support=self.support, depth=self.depth, readability=self.readability
+        )
 
-class ReviewOutput(RoleOutput):
-    """A review as the workflow gets it: scores in bounds."""
-
-    scores: ReviewScores = ReviewScores()
-    reasons: list[str] = []
-    missing: list[str] = []
-    notes: list[str] = []
+    def fitted(self, request: ReviewInput, notes: list[str]) -> Self:
+        """Keep at most five lines of each kind."""
+        del request, notes
+        lines = {"reasons": self.reasons, "missing": self.missing, "notes": self.notes}
+        return self.model_copy(
+            update={name: [line for line in given if line][:MOST_NOTES] for name, given in lines.items()}
+        )
 
 
 CHECKER: Final = RoleSpec(
@@ -188,8 +175,8 @@ CHECKER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "checker",
     CheckInput,
-    CheckDraft,
-    CheckOutput,
+    CheckerAnswer,
+    CheckerResult,
     3_000,
     sees_question=False,
     has_fallback=False,
@@ -203,8 +190,8 @@ CORRECTOR: Final = RoleSpec(
     Tier.ANALYTICAL,
     "corrector",
     CorrectInput,
-    CorrectDraft,
-    CorrectOutput,
+    CorrectorAnswer,
+    CorrectorResult,
     3_000,
     sees_question=False,
     has_fallback=False,
@@ -218,8 +205,8 @@ REVIEWER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "reviewer",
     ReviewInput,
-    ReviewDraft,
-    ReviewOutput,
+    ReviewerAnswer,
+    ReviewerAnswer,
     1_500,
     expected_output_tokens=500,
     work="verification",

@@ -16,7 +16,6 @@ from contracts.vocabulary import (
     Confidence,
     GapKind,
     GapStatus,
-    PageAccess,
     Quality,
     ReportKind,
     Severity,
@@ -392,7 +391,6 @@ class Source(Contract):
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
     """None for what the operator declared, and for what was not read."""
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     """Of the text, as ISO 639 has it."""
     aliases: list[str] = []

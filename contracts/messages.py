@@ -14,7 +14,7 @@ from contracts.request import SourceType
 from contracts.resolved import Permission, ResolvedResearch
 from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 
 
 class PrepareRequest(Terse):
@@ -110,8 +110,6 @@ class SearchResponse(Terse):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
-    coverage: float | None = None
-    """Share of the query's weight that the best passage covers, 0 to 1; None where unknown."""
     cached: bool = False
     """Whether the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
@@ -181,7 +179,6 @@ class ReadRecord(Terse):
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
     assessment: SourceAssessment | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     cached: bool = False
     """Whether it came from the cache, so that no site was asked."""

@@ -20,19 +20,28 @@ from contracts.evidence import (
     together,
 )
 from contracts.roles import (
-    AnalysisOutput,
     AnalyzeInput,
+    AnalyzerResult,
     BriefedInput,
     ClarifyInput,
     RoleInput,
     SourceExtract,
     WriteInput,
 )
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
 
-SAME_IN_ALL_CALLS: Final = ("tenant", "model", "query", "language", "wishes", "exclude", "max_iterations", "canary")
+SAME_IN_ALL_CALLS: Final = (
+    "tenant",
+    "model",
+    "query",
+    "language",
+    "preferences",
+    "exclude",
+    "max_iterations",
+    "canary",
+)
 """Fields of every role's input that the stored resolution tells."""
 ENTRY_TYPE: Final = "application/json"
 
@@ -67,7 +76,6 @@ class SourceEntry(Terse):
     media_type: str = ""
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
@@ -94,7 +102,7 @@ def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> Search
     return found
 
 
-def labels_of(output: AnalysisOutput, request: AnalyzeInput) -> AnalysisOutput:
+def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
     """An analysis whose details are in an entry, as the workflow is told of it: without what follows from the rest.
 
     `with_what_follows` is its inverse.
@@ -123,7 +131,7 @@ def labels_of(output: AnalysisOutput, request: AnalyzeInput) -> AnalysisOutput:
     )
 
 
-def with_what_follows(output: AnalysisOutput, source_ids: list[str]) -> AnalysisOutput:
+def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
     """An analysis with what `labels_of` left out; `source_ids` are those of the sources that were given."""
     if output.entry is None:
         return output

@@ -4,15 +4,16 @@ Who analyzes pages and who writes the report are the roles of the supervisor. Or
 calling tools: what they call is checked, decided upon and answered by the workflow.
 """
 
-from typing import Final
+from typing import Annotated, Final, Self
 
 from pydantic import Field
 
 from contracts.base import Contract
+from contracts.lenient import UnfitAnswer, distinct, first, one_line
 from contracts.plan import QuestionRound
 from contracts.request import Turn
-from contracts.roles import BriefedInput, RoleOutput, RoleSpec
-from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, TurnDraft
+from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
+from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
 from contracts.tools import NoArguments, ToolSpec
 from contracts.vocabulary import Tier
 
@@ -111,22 +112,26 @@ class OutlineInput(BriefedInput):
 class OutlinedStep(Contract):
     """A step of the plan as an outliner proposes it."""
 
-    step: str = Field(description="what is to be found out, in one sentence that names its subject")
-    facet: str = Field(default="", description="the aspect it covers, one or two words")
+    step: Annotated[str, one_line(400)] = Field(
+        description="what is to be found out, in one sentence that names its subject"
+    )
+    facet: Annotated[str, one_line(60)] = Field(default="", description="the aspect it covers, one or two words")
 
 
-class OutlineDraft(Contract):
-    """What an outliner returns."""
+class OutlinerAnswer(RoleAnswer):
+    """A plan of distinct steps."""
 
-    approach: str = Field(default="", description="one or two sentences: how the steps lead to an answer")
+    approach: Annotated[str, one_line(800)] = Field(
+        default="", description="one or two sentences: how the steps lead to an answer"
+    )
     steps: list[OutlinedStep]
 
-
-class OutlineOutput(RoleOutput):
-    """A plan as the workflow gets it: clamped, without repetitions."""
-
-    approach: str = ""
-    steps: list[OutlinedStep] = []
+    def fitted(self, request: OutlineInput, notes: list[str]) -> Self:
+        """Keep distinct steps, at most as many as requested. Raises `UnfitAnswer` if there is none."""
+        steps = distinct(self.steps, lambda one: one.step)
+        if not steps:
+            raise UnfitAnswer("steps: at least one step is needed")
+        return self.model_copy(update={"steps": first(steps, request.most, notes, "steps")})
 
 
 # --- orchestrator --------------------------------------------------------------------------------------------------
@@ -167,19 +172,17 @@ class WorkInput(ToolTurnInput):
     """and what the pages do not say."""
 
 
-MODULES: Final = "activities.roles.orchestrating"
 INTAKE: Final = RoleSpec(
     "intake",
     "take_in_question",
     Tier.SIMPLE,
     "intake",
     IntakeInput,
-    TurnDraft,
-    ToolTurnOutput,
+    TurnAnswer,
+    TurnResult,
     800,
     expected_output_tokens=200,
     work="clarification",
-    module=f"{MODULES}.intake",
     tools=(GENERATE_PLAN,),
     must_call=False,
 )
@@ -190,12 +193,11 @@ OUTLINER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "outliner",
     OutlineInput,
-    OutlineDraft,
-    OutlineOutput,
+    OutlinerAnswer,
+    OutlinerAnswer,
     2_000,
     expected_output_tokens=500,
     work="planning",
-    module=f"{MODULES}.outliner",
 )
 ORCHESTRATOR: Final = RoleSpec(
     "orchestrator",
@@ -203,12 +205,11 @@ ORCHESTRATOR: Final = RoleSpec(
     Tier.COMPLEX,
     "orchestrator",
     OrchestrateInput,
-    TurnDraft,
-    ToolTurnOutput,
+    TurnAnswer,
+    TurnResult,
     1_024,
     expected_output_tokens=400,
     work="orchestration",
-    module=f"{MODULES}.orchestrator",
     tools=(RESEARCH_AGENT, ORCHESTRATOR_REPORT, THINK),
 )
 AGENT: Final = RoleSpec(
@@ -217,12 +218,11 @@ AGENT: Final = RoleSpec(
     Tier.ANALYTICAL,
     "agent",
     WorkInput,
-    TurnDraft,
-    ToolTurnOutput,
+    TurnAnswer,
+    TurnResult,
     1_000,
     expected_output_tokens=250,
     work="research",
-    module=f"{MODULES}.agent",
     tools=(SEARCH, OPEN_PAGE, AGENT_REPORT, THINK),
 )
 ROLES: Final = (INTAKE, OUTLINER, ORCHESTRATOR)

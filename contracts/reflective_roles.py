@@ -4,23 +4,26 @@ Who analyzes sources and who writes the report are the roles of the supervisor.
 """
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
-from contracts.request import Turn
+from contracts.lenient import UnfitAnswer, distinct, first, known_word, line_of, one_line
+from contracts.request import Depth, Turn
 from contracts.roles import (
     BriefedInput,
-    ReportTextDraft,
+    RoleAnswer,
     RoleInput,
-    RoleOutput,
     RoleSpec,
+    SynthesizerAnswer,
+    SynthesizerResult,
     WriteInput,
-    WriteOutput,
-    words_of,
 )
 from contracts.vocabulary import NodeStatus, Tier
+
+MOST_QUESTIONS: Final = 3
+MOST_CHANGES: Final = 5
 
 
 class Route(StrEnum):
@@ -70,30 +73,28 @@ class ClassifyInput(BriefedInput):
     """Whether a question that needs no research may be answered directly."""
 
 
-class ClassificationDraft(Contract):
-    """What a coordinator returns."""
+class CoordinatorAnswer(RoleAnswer):
+    """A classification; what cannot be read is as careful as possible: moderate, and researched."""
 
-    complexity: str = Field(default="moderate", json_schema_extra=words_of(Complexity))
-    follow_up_type: str = Field(default="new_topic", json_schema_extra=words_of(FollowUpType))
-    route: str = Field(default="deep", json_schema_extra=words_of(Route))
-    recommended_depth: str = Field(default="auto", json_schema_extra={"enum": ["auto", "light", "medium", "extended"]})
+    complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
+    follow_up_type: Annotated[FollowUpType, known_word(FollowUpType, FollowUpType.NEW_TOPIC)] = FollowUpType.NEW_TOPIC
+    route: Annotated[Route, known_word(Route, Route.DEEP)] = Route.DEEP
+    recommended_depth: Annotated[Depth, known_word(Depth, Depth.AUTO)] = Depth.AUTO
     is_ambiguous: bool = False
-    clarifying_questions: list[str] = []
-    brief: str = Field(default="", description="what earlier turns and instructions add to the question, in own words")
-    reasoning: str = ""
+    clarifying_questions: list[Annotated[str, one_line(300)]] = []
+    brief: Annotated[str, one_line(600)] = Field(
+        default="", description="what earlier turns and instructions add to the question, in own words"
+    )
+    reasoning: Annotated[str, one_line(400)] = ""
 
-
-class ClassificationOutput(RoleOutput):
-    """A classification in known words."""
-
-    complexity: Complexity = Complexity.MODERATE
-    follow_up_type: FollowUpType = FollowUpType.NEW_TOPIC
-    route: Route = Route.DEEP
-    recommended_depth: str = "auto"
-    is_ambiguous: bool = False
-    clarifying_questions: list[str] = []
-    brief: str = ""
-    reasoning: str = ""
+    def fitted(self, request: ClassifyInput, notes: list[str]) -> Self:
+        """Research a question that may not be answered directly; keep at most three questions."""
+        route = self.route
+        if route is Route.DIRECT and not request.may_answer:
+            notes.append("the route direct, which is not open, was read as deep")
+            route = Route.DEEP
+        questions = distinct(self.clarifying_questions, str)[:MOST_QUESTIONS]
+        return self.model_copy(update={"route": route, "clarifying_questions": questions})
 
 
 # --- background investigator ---------------------------------------------------------------------------------------
@@ -103,16 +104,25 @@ class InvestigateInput(BriefedInput):
     most_queries: int = 3
 
 
-class QueriesDraft(Contract):
-    """Searches that an investigator or a researcher proposes."""
+class QueriesAnswer(RoleAnswer):
+    """Searches that an investigator or a researcher proposes: distinct, new, not more than allowed."""
 
-    queries: list[str] = Field(description="each can be searched for by itself")
+    queries: list[Annotated[str, one_line(400)]] = Field(
+        default=[], description="each can be searched for by itself; empty: nothing more is needed"
+    )
+    reasoning: str = ""
 
-
-class QueriesOutput(RoleOutput):
-    """The same: distinct, none of them asked before, not more than allowed."""
-
-    queries: list[str] = []
+    def fitted(self, request: RoleInput, notes: list[str]) -> Self:
+        """Keep new queries; the investigator and the first turn of a step have one at least."""
+        most, asked, fallback = 3, list[str](), [request.query]
+        if isinstance(request, InvestigateInput):
+            most = request.most_queries
+        if isinstance(request, ResearchStepInput):
+            most, asked = request.most_queries, request.asked
+            fallback = [request.description, request.step_title] if request.turn == 1 else []
+        queries = first(distinct(self.queries, str, asked), most, notes, "queries")
+        fresh = distinct([line_of(text, 400) for text in fallback], str, asked)[:1]
+        return self.model_copy(update={"queries": queries or fresh})
 
 
 # --- step planner --------------------------------------------------------------------------------------------------
@@ -145,31 +155,50 @@ class PlanStepsInput(BriefedInput):
     most: int = 3
 
 
-class StepDraft(Contract):
+class ProposedStep(Contract):
     """A step as a planner proposes it."""
 
-    title: str = Field(description="what is researched: “Research …”")
-    description: str = Field(default="", description="what whoever does the step is to find out")
-    step_type: str = Field(default="research", json_schema_extra=words_of(StepKind))
+    title: Annotated[str, one_line(200)] = Field(description="what is researched: “Research …”")
+    description: Annotated[str, one_line(500)] = Field(
+        default="", description="what whoever does the step is to find out"
+    )
+    step_type: Annotated[StepKind, known_word(StepKind, StepKind.RESEARCH)] = StepKind.RESEARCH
     needs_search: bool = True
 
 
-class StepsDraft(Contract):
-    """What a step planner returns."""
+class StepPlannerAnswer(RoleAnswer):
+    """New steps; those that are done stay as they are."""
 
-    title: str = ""
-    thought: str = Field(default="", description="how the steps lead to an answer")
+    title: Annotated[str, one_line(200)] = ""
+    thought: Annotated[str, one_line(2_000)] = Field(default="", description="how the steps lead to an answer")
     has_enough_context: bool = False
-    steps: list[StepDraft] = []
+    steps: list[ProposedStep] = []
+
+    def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
+        """Keep distinct new steps, at most as many as requested.
+
+        Raises `UnfitAnswer` for a first plan without steps: nothing has been read yet.
+        """
+        done = [step.title for step in request.steps]
+        named = [step.model_copy(update={"title": step.title or step.description[:200]}) for step in self.steps]
+        kept = distinct(named, lambda step: step.title, done)
+        if len(kept) < len(self.steps):
+            notes.append("steps that were empty or done already were dropped")
+        if not kept and not request.steps:
+            raise UnfitAnswer("steps: at least one step with a title is needed")
+        steps = [_consistent(step) for step in first(kept, request.most, notes, "steps")]
+        return self.model_copy(update={"steps": steps})
 
 
-class StepsOutput(RoleOutput):
-    """New steps, clamped and distinct."""
-
-    title: str = ""
-    thought: str = ""
-    has_enough_context: bool = False
-    steps: list[StepDraft] = []
+def _consistent(step: ProposedStep) -> ProposedStep:
+    """A step without a search thinks about what was found, whatever its type says."""
+    kind = step.step_type if step.needs_search else StepKind.ANALYSIS
+    return ProposedStep(
+        title=step.title,
+        description=step.description or step.title,
+        step_type=kind,
+        needs_search=kind is StepKind.RESEARCH,
+    )
 
 
 # --- researcher ----------------------------------------------------------------------------------------------------
@@ -192,13 +221,6 @@ class ResearchStepInput(RoleInput):
         return self.step_title
 
 
-class ResearchTurnDraft(QueriesDraft):
-    """What a researcher returns: what to search for next, or that nothing more is needed."""
-
-    queries: list[str] = Field(default=[], description="empty: the step is done")
-    reasoning: str = ""
-
-
 # --- reflector -----------------------------------------------------------------------------------------------------
 class ReflectOnStepInput(RoleInput):
     """Hand-off to the reflector: the plan with statuses, what was observed, what is left."""
@@ -216,20 +238,17 @@ class ReflectOnStepInput(RoleInput):
         return next((step.title for step in reversed(self.steps) if step.status is NodeStatus.COMPLETED), "")
 
 
-class StepReflectionDraft(Contract):
-    """What a reflector returns."""
+class ReflectorAnswer(RoleAnswer):
+    """A decision; one that cannot be read counts as `continue`, which loses nothing."""
 
-    decision: str = Field(json_schema_extra=words_of(ReflectionDecision))
-    reasoning: str = ""
-    suggested_changes: list[str] | None = None
+    decision: Annotated[ReflectionDecision, known_word(ReflectionDecision, ReflectionDecision.CONTINUE)]
+    reasoning: Annotated[str, one_line(600)] = ""
+    suggested_changes: Annotated[list[Annotated[str, one_line(600)]], BeforeValidator(lambda value: value or [])] = []
 
-
-class StepReflectionOutput(RoleOutput):
-    """A reflection in known words."""
-
-    decision: ReflectionDecision
-    reasoning: str = ""
-    suggested_changes: list[str] = []
+    def fitted(self, request: ReflectOnStepInput, notes: list[str]) -> Self:
+        """Keep at most five suggestions."""
+        del request, notes
+        return self.model_copy(update={"suggested_changes": distinct(self.suggested_changes, str)[:MOST_CHANGES]})
 
 
 # --- responder -----------------------------------------------------------------------------------------------------
@@ -239,19 +258,17 @@ class RespondInput(WriteInput):
     context: list[Turn] = []
 
 
-MODULES: Final = "activities.roles.reflective"
 COORDINATOR: Final = RoleSpec(
     "coordinator",
     "classify_question",
     Tier.SIMPLE,
     "coordinator",
     ClassifyInput,
-    ClassificationDraft,
-    ClassificationOutput,
+    CoordinatorAnswer,
+    CoordinatorAnswer,
     1_000,
     expected_output_tokens=400,
     work="coordination",
-    module=f"{MODULES}.coordinator",
 )
 INVESTIGATOR: Final = RoleSpec(
     "investigator",
@@ -259,12 +276,11 @@ INVESTIGATOR: Final = RoleSpec(
     Tier.SIMPLE,
     "investigator",
     InvestigateInput,
-    QueriesDraft,
-    QueriesOutput,
+    QueriesAnswer,
+    QueriesAnswer,
     600,
     expected_output_tokens=200,
     work="background",
-    module=f"{MODULES}.investigator",
 )
 STEP_PLANNER: Final = RoleSpec(
     "step_planner",
@@ -272,12 +288,11 @@ STEP_PLANNER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "step_planner",
     PlanStepsInput,
-    StepsDraft,
-    StepsOutput,
+    StepPlannerAnswer,
+    StepPlannerAnswer,
     3_000,
     expected_output_tokens=1_000,
     work="planning",
-    module=f"{MODULES}.step_planner",
 )
 RESEARCHER: Final = RoleSpec(
     "researcher",
@@ -285,12 +300,11 @@ RESEARCHER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "researcher",
     ResearchStepInput,
-    ResearchTurnDraft,
-    QueriesOutput,
+    QueriesAnswer,
+    QueriesAnswer,
     1_000,
     expected_output_tokens=250,
     work="research",
-    module=f"{MODULES}.researcher",
 )
 REFLECTOR: Final = RoleSpec(
     "reflector",
@@ -298,12 +312,11 @@ REFLECTOR: Final = RoleSpec(
     Tier.SIMPLE,
     "reflector",
     ReflectOnStepInput,
-    StepReflectionDraft,
-    StepReflectionOutput,
+    ReflectorAnswer,
+    ReflectorAnswer,
     1_024,
     expected_output_tokens=400,
     work="reflection",
-    module=f"{MODULES}.reflector",
 )
 RESPONDER: Final = RoleSpec(
     "responder",
@@ -311,12 +324,11 @@ RESPONDER: Final = RoleSpec(
     Tier.COMPLEX,
     "responder",
     RespondInput,
-    ReportTextDraft,
-    WriteOutput,
+    SynthesizerAnswer,
+    SynthesizerResult,
     4_000,
     True,
     expected_output_tokens=800,
     work="answer",
-    module=f"{MODULES}.responder",
 )
 ROLES: Final = (COORDINATOR, INVESTIGATOR, STEP_PLANNER, RESEARCHER, REFLECTOR, RESPONDER)

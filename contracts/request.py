@@ -84,8 +84,6 @@ class CitationStyle(StrEnum):
     """What a citation looks like."""
 
     NUMERIC = "numeric"
-    KEY = "key"
-    SOURCE_ID = "source_id"
     LINK = "link"
 
 

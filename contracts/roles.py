@@ -1,14 +1,14 @@
-"""Roles: the only declaration of each one's name, tier, prompt, input, draft, output and cap.
+"""Roles: the only declaration of each one's name, tier, prompt, input, answer, result and cap.
 
-A role's *input* is what the workflow sends, its *draft* is what an engine must return, its *output* is what the
-workflow gets back once the draft has been grounded in stored text and stored itself.
+A role's *input* is what the workflow sends, its *answer* is what an engine returns, read leniently and fitted to the
+input. The workflow gets the answer itself, or its *result* where quotes and citations are grounded in stored text.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import Contract, Terse
 from contracts.evidence import (
@@ -22,12 +22,20 @@ from contracts.evidence import (
     SearchHit,
     SectionHint,
 )
+from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line, within
 from contracts.outcome import CallAccount, GateIssue, Guidance
-from contracts.plan import PlanNode, QuestionRound
+from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.texts import shorten
 from contracts.tools import ToolSpec
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
+
+MOST_GAPS: Final = 3
+MOST_SUGGESTIONS: Final = 3
+MOST_FOLLOW_UPS: Final = 3
+MOST_NOTES: Final = 10
+Priority = Annotated[int, within(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
 class RoleInput(Terse):
@@ -48,7 +56,7 @@ class RoleInput(Terse):
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
-    wishes: list[str] = []
+    preferences: list[str] = []
     """What the request wants of the work beyond the question: one line each."""
     guidance: list[Guidance] = []
     exclude: list[str] = []
@@ -69,19 +77,22 @@ class RoleInput(Terse):
         return ""
 
 
-class RoleOutput(Terse):
-    """What every role's answer carries."""
+class RoleAnswer(Terse):
+    """Answer of a role: what an engine returns and, with the account, what the workflow gets.
 
-    account: CallAccount = CallAccount()
-
-
-def words_of(kind: type[StrEnum]) -> dict[str, Any]:
-    """Extra JSON schema of a field that takes the words of an enumeration.
-
-    The model is told the closed vocabulary; its answer is read leniently all the same, because many endpoints do not
-    hold a model to a schema.
+    Where an answer is grounded in stored text, the workflow gets the result of that instead (`RoleSpec.result`).
     """
-    return {"enum": [member.value for member in kind]}
+
+    account: SkipJsonSchema[CallAccount] = CallAccount()
+    """Filled in by the activity, whatever a model wrote."""
+
+    def fitted(self, request: Any, notes: list[str]) -> Self:
+        """Fit the answer to its request: limits, repetitions, names; `notes` gets a line for each thing dropped.
+
+        Raises `UnfitAnswer` if nothing is left.
+        """
+        del request, notes
+        return self
 
 
 class BriefedInput(RoleInput):
@@ -104,27 +115,33 @@ class PlanInput(BriefedInput):
     """The sub-queries of the plan that is done again."""
 
 
-class SubQueryDraft(Contract):
+class SubQuery(Contract):
     """A sub-query as a planner proposes it."""
 
-    query: str = Field(description="a specific question that can be searched for by itself")
-    rationale: str = Field(default="", description="why the answer needs it")
-    priority: int = Field(default=1, description="1 is the most important", json_schema_extra={"minimum": 1})
-    facet: str = Field(default="", description="the aspect it covers, one or two words")
+    query: Annotated[str, one_line(500)] = Field(description="a specific question that can be searched for by itself")
+    rationale: Annotated[str, one_line(600)] = Field(default="", description="why the answer needs it")
+    priority: Priority = 1
+    facet: Annotated[str, one_line(60)] = Field(default="", description="the aspect it covers, one or two words")
 
 
-class PlanDraft(Contract):
-    """What a planner returns."""
+class PlannerAnswer(RoleAnswer):
+    """A plan: at most as many sub-queries as requested, without repetitions."""
 
-    research_brief: str = Field(default="", description="two or three sentences: approach and aspects")
-    sub_queries: list[SubQueryDraft]
+    research_brief: Annotated[str, one_line(2_000)] = Field(
+        default="", description="two or three sentences: approach and aspects"
+    )
+    sub_queries: list[SubQuery]
 
-
-class PlanOutput(RoleOutput):
-    """A plan as the workflow gets it: clamped, without repetitions."""
-
-    research_brief: str
-    sub_queries: list[SubQueryDraft]
+    def fitted(self, request: PlanInput, notes: list[str]) -> Self:
+        """Keep distinct sub-queries; beyond the limit the most important ones, in the planner's order."""
+        kept = distinct(self.sub_queries, lambda one: one.query)
+        if not kept:
+            raise UnfitAnswer("sub_queries: at least one sub-query with words is needed")
+        if len(kept) < len(self.sub_queries):
+            notes.append("sub-queries that were empty or repeated were dropped")
+        ranked = sorted(range(len(kept)), key=lambda place: (kept[place].priority, place))
+        chosen = first(ranked, request.max_sub_queries, notes, "sub-queries")
+        return self.model_copy(update={"sub_queries": [kept[place] for place in sorted(chosen)]})
 
 
 # --- clarifier -----------------------------------------------------------------------------------------------------
@@ -137,19 +154,25 @@ class ClarifyInput(RoleInput):
     """Whether a person is to be asked at least once."""
 
 
-class ClarifyDraft(Contract):
-    """What a clarifier returns: questions, or that there is nothing to ask."""
-
-    clear: bool = Field(description="whether the question can be researched as it stands")
-    questions: list[str] = Field(default=[], description="at most three short questions to the person; none if clear")
-    reason: str = Field(default="", description="in one sentence, what is unclear, or why nothing is")
-
-
-class ClarifyOutput(RoleOutput):
+class ClarifierAnswer(RoleAnswer):
     """At most three questions; none where the question is clear."""
 
-    questions: list[str] = []
-    reason: str = ""
+    clear: bool = Field(description="whether the question can be researched as it stands")
+    questions: list[Annotated[str, one_line(300)]] = Field(
+        default=[], description="at most three short questions to the person; none if clear"
+    )
+    reason: Annotated[str, one_line(600)] = Field(
+        default="", description="in one sentence, what is unclear, or why nothing is"
+    )
+
+    def fitted(self, request: ClarifyInput, notes: list[str]) -> Self:
+        """Keep new questions, each once; at least one where a person is to be asked."""
+        asked = [question for one in request.rounds for question in one.questions]
+        proposed = self.questions if request.required or not self.clear else []
+        questions = first(distinct(proposed, str, asked), MOST_QUESTIONS, notes, "questions")
+        if request.required and not questions:
+            raise UnfitAnswer("questions: a person is to be asked: at least one question is needed")
+        return self.model_copy(update={"questions": questions})
 
 
 # --- analyzer ------------------------------------------------------------------------------------------------------
@@ -189,7 +212,7 @@ class AnalyzeInput(RoleInput):
         return self.sub_query.text
 
 
-class QuoteDraft(Contract):
+class Quote(Contract):
     """A passage that a finding rests on."""
 
     source_id: str
@@ -197,51 +220,61 @@ class QuoteDraft(Contract):
     start: int | None = Field(default=None, description="offset in the stored text, if known")
 
 
-class FindingDraft(Contract):
+class ProposedFinding(Contract):
     """A finding as an analyzer proposes it."""
 
-    content: str = Field(description="one specific statement that the quotes support")
-    confidence: str = Field(default="low", json_schema_extra=words_of(Confidence))
-    quotes: list[QuoteDraft] = Field(default=[], description="the passages it rests on")
-    category: str | None = None
+    content: Annotated[str, one_line(320)] = Field(description="one specific statement that the quotes support")
+    confidence: Annotated[Confidence, known_word(Confidence, Confidence.LOW)] = Confidence.LOW
+    quotes: list[Quote] = Field(default=[], description="the passages it rests on")
+    category: Annotated[str, one_line(80)] | None = None
     contradicts: list[int] = Field(default=[], description="numbers, from 1, of findings here that say otherwise")
 
 
-class GapDraft(Contract):
+class ProposedGap(Contract):
     """A gap as an analyzer proposes it."""
 
-    description: str
-    suggested_queries: list[str] = []
-    priority: int = Field(default=1, description="1 is the most important", json_schema_extra={"minimum": 1})
-    kind: str = Field(default="missing", json_schema_extra=words_of(GapKind))
+    description: Annotated[str, one_line(400)]
+    suggested_queries: list[Annotated[str, one_line(300)]] = []
+    priority: Priority = 1
+    kind: Annotated[GapKind, known_word(GapKind, GapKind.MISSING)] = GapKind.MISSING
 
 
-class QualityUpdateDraft(Contract):
+class SourceOpinion(Contract):
     """An opinion of a source."""
 
     source_id: str
-    quality: str = Field(json_schema_extra=words_of(Quality))
+    quality: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)]
 
 
-class AnalysisDraft(Contract):
-    """What an analyzer returns."""
+class AnalyzerAnswer(RoleAnswer):
+    """Findings with quotes, and gaps."""
 
-    findings: list[FindingDraft]
-    gaps: list[GapDraft] = []
-    quality_updates: list[QualityUpdateDraft] = []
+    findings: list[ProposedFinding]
+    gaps: list[ProposedGap] = []
+    quality_updates: list[SourceOpinion] = []
+
+    def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
+        """Keep the most important gaps, each once, with a few distinct queries."""
+        del request
+        gaps = sorted(distinct(self.gaps, lambda gap: gap.description), key=lambda gap: gap.priority)
+        kept = [
+            gap.model_copy(update={"suggested_queries": distinct(gap.suggested_queries, str)[:MOST_SUGGESTIONS]})
+            for gap in first(gaps, MOST_GAPS, notes, "gaps")
+        ]
+        return self.model_copy(update={"gaps": kept})
 
 
-class AnalysisOutput(RoleOutput):
+class AnalyzerResult(RoleAnswer):
     """An analysis whose every quote was found in stored text."""
 
     findings: list[Finding] = []
     evidence: list[Evidence] = []
-    gaps: list[GapDraft] = []
+    gaps: list[ProposedGap] = []
     quality_updates: list[QualityUpdate] = []
     analyzed_source_ids: list[str] | None = []
     """None: all that were given."""
     dropped_quotes: int = 0
-    """Quotes that stood in no stored text word for word: dropped, and counted."""
+    """Number of quotes that are in no stored text word for word."""
     entry: str | None = None
     """Hash of the stored entry with findings and evidence, of which only `labels` are here. None: all is here."""
     labels: list[FindingLabel] = []
@@ -288,13 +321,13 @@ class WriteInput(RoleInput):
     """What of a long report is to be written; None: all of it."""
 
 
-class ReportTextDraft(Contract):
+class SynthesizerAnswer(RoleAnswer):
     """The report as Markdown with `[ev-…]` markers."""
 
     markdown: str
 
 
-class WriteOutput(RoleOutput):
+class SynthesizerResult(RoleAnswer):
     """A draft in the content store."""
 
     draft: ReportDraft
@@ -315,53 +348,58 @@ class RefineInput(RoleInput):
     term_documents: dict[str, int] = {}
 
 
-class FollowUpDraft(Contract):
+class FollowUpQuery(Contract):
     """A follow-up query and what it is to bring."""
 
-    query: str
-    expected_contribution: str = ""
-
-
-class GapAnalysisDraft(Contract):
-    """A gap as a refiner judges it."""
-
-    gap_id: str
-    severity: str = Field(default="moderate", json_schema_extra=words_of(Severity))
-    addressable: bool = True
-    follow_up_queries: list[FollowUpDraft] = []
-
-
-class RecommendationDraft(Contract):
-    """Whether to go round again."""
-
-    should_iterate: bool = False
-    rationale: str = ""
-    priority_gaps: list[str] = []
-
-
-class RefineDraft(Contract):
-    """What a refiner returns."""
-
-    gap_analysis: list[GapAnalysisDraft]
-    iteration_recommendation: RecommendationDraft
-    report_improvements: list[str] = []
+    query: Annotated[str, one_line(500)]
+    expected_contribution: Annotated[str, one_line(600)] = ""
 
 
 class GapAssessment(Contract):
-    """A gap as judged, in known words."""
+    """A gap as a refiner judges it."""
 
     gap_id: str
-    severity: Severity
-    addressable: bool
-    follow_up_queries: list[FollowUpDraft] = []
+    severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
+    addressable: bool = True
+    follow_up_queries: list[FollowUpQuery] = []
 
 
-class RefineOutput(RoleOutput):
-    """A refinement as the workflow gets it: known gaps, new queries only."""
+class Recommendation(Contract):
+    """Advice on another iteration."""
 
-    gap_analysis: list[GapAssessment] = []
-    iteration_recommendation: RecommendationDraft
-    report_improvements: list[str] = []
+    should_iterate: bool = False
+    rationale: Annotated[str, one_line(600)] = ""
+    priority_gaps: list[str] = []
+
+
+class RefinerAnswer(RoleAnswer):
+    """A refinement: known gaps, new queries only."""
+
+    gap_analysis: list[GapAssessment]
+    iteration_recommendation: Recommendation
+    report_improvements: list[Annotated[str, one_line(600)]] = []
+
+    def fitted(self, request: RefineInput, notes: list[str]) -> Self:
+        """Keep one assessment of each gap of the request, and follow-ups that nobody asked before."""
+        known = {gap.id for gap in request.gaps}
+        judged = distinct((one for one in self.gap_analysis if one.gap_id in known), lambda one: one.gap_id)
+        if len(judged) < len(self.gap_analysis):
+            notes.append("assessments of unknown gaps, or second ones, were ignored")
+        asked = list(request.asked)
+        gap_analysis = []
+        for one in judged:
+            fresh = distinct(one.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MOST_FOLLOW_UPS]
+            asked += [follow_up.query for follow_up in fresh]  # two gaps must not ask the same either
+            gap_analysis.append(one.model_copy(update={"follow_up_queries": fresh}))
+        advice = self.iteration_recommendation
+        named = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in known]
+        return self.model_copy(
+            update={
+                "gap_analysis": gap_analysis,
+                "iteration_recommendation": advice.model_copy(update={"priority_gaps": named}),
+                "report_improvements": distinct(self.report_improvements, str)[:MOST_NOTES],
+            }
+        )
 
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
@@ -380,36 +418,27 @@ class ReflectInput(RoleInput):
         return self.phase
 
 
-class QualityAssessmentDraft(Contract):
-    """A supervisor’s assessment."""
+class QualityAssessment(Contract):
+    """A supervisor’s assessment of a phase."""
 
-    score: float = Field(default=5, json_schema_extra={"minimum": 1, "maximum": 10})
-    strengths: list[str] = []
-    weaknesses: list[str] = []
-
-
-class ReflectionDraft(Contract):
-    """What a supervisor returns."""
-
-    action: str = Field(json_schema_extra=words_of(Action))
-    rationale: str = ""
-    quality_assessment: QualityAssessmentDraft = QualityAssessmentDraft()
-    guidance: str = Field(default="", description="what the next phase should do differently")
+    score: Annotated[float, within(1, 10)] = Field(default=5.0, json_schema_extra={"minimum": 1, "maximum": 10})
+    strengths: list[Annotated[str, one_line(1_000)]] = []
+    weaknesses: list[Annotated[str, one_line(1_000)]] = []
 
 
-class ReflectOutput(RoleOutput):
-    """A reflection in known words."""
+class SupervisorAnswer(RoleAnswer):
+    """A reflection."""
 
-    action: Action
-    rationale: str = ""
-    score: float = 5.0
-    strengths: list[str] = []
-    weaknesses: list[str] = []
-    guidance: str = ""
+    action: Annotated[Action, known_word(Action, Action.PROCEED)]
+    rationale: Annotated[str, one_line(1_000)] = ""
+    quality_assessment: QualityAssessment = QualityAssessment()
+    guidance: Annotated[str, AfterValidator(lambda text: shorten(text.strip(), 2_000))] = Field(
+        default="", description="what the next phase should do differently"
+    )
 
 
 I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleOutput)
+O = TypeVar("O", bound=RoleAnswer)
 
 
 @dataclass(frozen=True)
@@ -422,16 +451,18 @@ class RoleSpec(Generic[I, O]):
     prompt: str
     """File stem in `activities/roles/prompts/`."""
     input: type[I]
-    draft: type[Contract]
-    output: type[O]
+    answer: type[RoleAnswer]
+    """What an engine returns."""
+    result: type[O]
+    """What the workflow gets: the answer, or what grounding makes of it."""
     output_tokens: int
     """Cap on visible output."""
     plain_text: bool = False
-    """The engine's answer is the one field of the draft as text, not JSON."""
+    """The engine's answer is text, the first field of the answer, and no JSON."""
     sees_outside_text: bool = True
     """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
     sees_question: bool = True
-    """Whether its prompt states the question, the wishes and the guidance of the run."""
+    """Whether its prompt states the question, the preferences and the guidance of the run."""
     has_fallback: bool = True
     """Whether it can be done without a model; without that, answers of no use are no answer."""
     whole_answers: bool = False
@@ -450,9 +481,14 @@ class RoleSpec(Generic[I, O]):
     """Whether an endpoint that can is made to have a tool called in every turn."""
 
     @property
+    def text_field(self) -> str:
+        """Field of the answer that takes the text of a role with `plain_text`."""
+        return next(name for name in self.answer.model_fields if name not in RoleAnswer.model_fields)
+
+    @property
     def writes_report(self) -> bool:
         """Whether its output is the draft of the report."""
-        return issubclass(self.output, WriteOutput)
+        return issubclass(self.result, SynthesizerResult)
 
 
 CLARIFIER: Final = RoleSpec(
@@ -461,8 +497,8 @@ CLARIFIER: Final = RoleSpec(
     Tier.SIMPLE,
     "clarifier",
     ClarifyInput,
-    ClarifyDraft,
-    ClarifyOutput,
+    ClarifierAnswer,
+    ClarifierAnswer,
     800,
     expected_output_tokens=300,
     work="clarification",
@@ -474,8 +510,8 @@ PLANNER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "planner",
     PlanInput,
-    PlanDraft,
-    PlanOutput,
+    PlannerAnswer,
+    PlannerAnswer,
     2_000,
     expected_output_tokens=1_000,
     work="planning",
@@ -486,8 +522,8 @@ ANALYZER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "analyzer",
     AnalyzeInput,
-    AnalysisDraft,
-    AnalysisOutput,
+    AnalyzerAnswer,
+    AnalyzerResult,
     6_000,
     expected_output_tokens=2_500,
     work="analysis",
@@ -498,8 +534,8 @@ SYNTHESIZER: Final = RoleSpec(
     Tier.COMPLEX,
     "synthesizer",
     WriteInput,
-    ReportTextDraft,
-    WriteOutput,
+    SynthesizerAnswer,
+    SynthesizerResult,
     16_000,
     True,
     expected_output_tokens=5_000,
@@ -511,8 +547,8 @@ REFINER: Final = RoleSpec(
     Tier.ANALYTICAL,
     "refiner",
     RefineInput,
-    RefineDraft,
-    RefineOutput,
+    RefinerAnswer,
+    RefinerAnswer,
     3_000,
     expected_output_tokens=1_500,
     work="refinement",
@@ -523,8 +559,8 @@ SUPERVISOR: Final = RoleSpec(
     Tier.SIMPLE,
     "supervisor",
     ReflectInput,
-    ReflectionDraft,
-    ReflectOutput,
+    SupervisorAnswer,
+    SupervisorAnswer,
     1_024,
     expected_output_tokens=600,
 )
@@ -536,13 +572,13 @@ def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engin
     return wanted or resolved.language
 
 
-def wishes_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
+def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
     """What the request wants beyond the question; the form of the report concerns its writer alone."""
-    wishes = [f"The region that matters: {resolved.region}"] if resolved.region else []
+    preferences = [f"The region that matters: {resolved.region}"] if resolved.region else []
     if resolved.audience:
-        wishes.append(f"The readers: {resolved.audience}")
-    wishes += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
+        preferences.append(f"The readers: {resolved.audience}")
+    preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
     if role.writes_report and resolved.sections:
         headings = "; ".join(resolved.sections)
-        wishes.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
-    return wishes
+        preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
+    return preferences

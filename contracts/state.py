@@ -21,7 +21,7 @@ from contracts.outcome import (
 )
 from contracts.plan import Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
-from contracts.roles import ReflectInput, ReflectOutput
+from contracts.roles import ReflectInput, SupervisorAnswer
 from contracts.state_changes import pack_json, unpack_json
 from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
 
@@ -58,7 +58,7 @@ class OpenPause(BaseModel):
     gate: GateResult | None = None
     question: ReflectInput | None = None
     """What a model is asked; None where none reflects."""
-    reflection: ReflectOutput | None = None
+    reflection: SupervisorAnswer | None = None
     """Its answer, as soon as it is there; it changes nothing before the pause is concluded."""
     meanwhile: Pause | None = None
     """The decision that the next unit goes by while the model reflects; None: the next unit waits."""

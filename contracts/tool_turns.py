@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 from contracts.base import Contract, Terse
 from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.outcome import Guidance
-from contracts.roles import RoleInput, RoleOutput, RoleSpec, SourceExtract
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.tools import MOST_CALLS, ToolAnswer, ToolCall, ToolSpec, refusal_of
 
 TRANSCRIPT_TYPE: Final = "application/json"
@@ -41,7 +41,7 @@ class ToolTurnInput(RoleInput):
     most_calls: int = MOST_CALLS
 
 
-class ToolTurnOutput(RoleOutput):
+class TurnResult(RoleAnswer):
     """A turn as the workflow gets it."""
 
     transcript: DocumentRef
@@ -56,7 +56,7 @@ class ToolTurnOutput(RoleOutput):
     """Whether a call or the text held the run's canary: it was taken out."""
 
 
-class TurnDraft(Contract):
+class TurnAnswer(RoleAnswer):
     """What an engine returns: the turn as it was given, block by block."""
 
     content: list[dict[str, Any]]
@@ -112,14 +112,14 @@ def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[T
     ]
 
 
-def scripted_turn(*calls: tuple[str, Contract], text: str = "") -> TurnDraft:
+def scripted_turn(*calls: tuple[str, Contract], text: str = "") -> TurnAnswer:
     """What a role does without a model: calls by name with their arguments. Ids are given when the turn is kept."""
     said: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     called = [
         {"type": "tool_use", "id": "", "name": name, "input": arguments.model_dump(mode="json")}
         for name, arguments in calls
     ]
-    return TurnDraft(content=[*said, *called], stop="tool_use" if called else "end_turn")
+    return TurnAnswer(content=[*said, *called], stop="tool_use" if called else "end_turn")
 
 
 OUTSIDE_TEXT: Final = (DocumentRef, Source, SourceExtract, SearchHit)
@@ -130,8 +130,8 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
     """Hold a role with tools to the rule that it sees no text of pages. Raises ValueError."""
     if not role.tools:
         return
-    fits = issubclass(role.input, ToolTurnInput) and issubclass(role.output, ToolTurnOutput)
-    if not fits or not issubclass(role.draft, TurnDraft):
+    fits = issubclass(role.input, ToolTurnInput) and issubclass(role.result, TurnResult)
+    if not fits or not issubclass(role.answer, TurnAnswer):
         raise ValueError(f"the role {role.name} has tools: its input, draft and output must be those of a tool turn")
     if len({tool.name for tool in role.tools}) < len(role.tools):
         raise ValueError(f"two tools of the role {role.name} have one name")

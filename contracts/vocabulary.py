@@ -155,18 +155,6 @@ TOP_CONFIDENCE: Final = (Confidence.CONFIRMED, Confidence.HIGH)
 """What counts as well supported."""
 
 
-class PageAccess(StrEnum):
-    """What a page shows to a visitor without account or scripts."""
-
-    OPEN = "open"
-    PAYWALL = "paywall"
-    CONSENT_WALL = "consent_wall"
-    SOFT_NOT_FOUND = "soft_not_found"
-    SCRIPT_REQUIRED = "script_required"
-    LOGIN_REQUIRED = "login_required"
-    BOT_CHECK = "bot_check"
-
-
 class SourceStatus(StrEnum):
     """What became of a source."""
 

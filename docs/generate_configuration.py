@@ -17,7 +17,7 @@ from contracts.request import (
     ResearchRequest,
 )
 from contracts.strategies import PLANNED, list_selectable
-from workers.settings.configuration_files import is_harmless
+from providers.search.declarations import search_variables
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
 
@@ -104,18 +104,16 @@ def presets() -> str:
 
 def variables() -> str:
     """One row per environment variable."""
-    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in (CONFIG_VARIABLE, *VARIABLES, *CLUSTER_VARIABLES)]
+    names = (CONFIG_VARIABLE, *VARIABLES, *search_variables(), *CLUSTER_VARIABLES)
+    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in names]
     return "\n".join(["| variable | meaning |", "|---|---|", *rows])
 
 
 def file_keys() -> str:
     """One row per key of `research.toml`."""
     schema = FileSettings.model_json_schema()
-    rows = [
-        f"| `{path}` | {values} | {default} | {'yes' if is_harmless(tuple(path.split('.'))) else ''} |"
-        for path, values, default in fields(schema, schema["$defs"])
-    ]
-    return "\n".join(["| key | values | default | in an untrusted file |", "|---|---|---|---|", *rows])
+    rows = [f"| `{path}` | {values} | {default} |" for path, values, default in fields(schema, schema["$defs"])]
+    return "\n".join(["| key | values | default |", "|---|---|---|", *rows])
 
 
 def fields(schema: dict[str, Any], definitions: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:

@@ -8,14 +8,13 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.base import Contract
 from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import RoleInput, RoleSpec, SourceExtract
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, PageAccess
+from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
 
@@ -71,9 +70,9 @@ class EngineTask:
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """A draft of the role's schema, and what it cost."""
+    """An answer of the role's schema, and what it cost."""
 
-    draft: Contract
+    content: RoleAnswer
     engine: EngineKind
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
@@ -178,7 +177,6 @@ class ExtractedDocument:
     authors: list[str] = field(default_factory=list)
     publisher: str | None = None
     published_at: str | None = None
-    access: PageAccess = PageAccess.OPEN
     language: str | None = None
     warnings: list[str] = field(default_factory=list)
     """What was left out or cut: one short line each, without page text."""

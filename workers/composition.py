@@ -15,7 +15,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.revising import RevisionActivities
-from activities.roles.model_call import RoleActivities
+from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
 from activities.verifying.verifying_activities import VerifyingActivities
@@ -29,10 +29,10 @@ from providers.isolation.pool import SubprocessPool
 from providers.models import answers
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
-from providers.models.engine import LanguageModelEngine
+from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
-from providers.reading.readers import CachedReader, RoutedReader
+from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.published import open_published
 from providers.shared.limiter import SharedLimiter
@@ -130,9 +130,7 @@ async def _contents(
         limiter = SharedLimiter(shared.store, limits, alone=alone)
         stack.push_async_callback(limiter.close)
         if "models" in pools:
-            activities["models"] = await _role_activities(
-                settings, client, content, notebooks, shared, limiter, isolated, stack
-            )
+            activities["models"] = await _role_activities(settings, client, content, notebooks, shared, limiter, stack)
         if "search" in pools:
             searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
             activities["search"] = [searching.check_providers, searching.search]
@@ -226,16 +224,15 @@ async def _role_activities(
     notebooks: StoredNotebooks,
     shared: SharedState,
     limiter: Limiter,
-    isolated: IsolatedCalls,
     stack: AsyncExitStack,
 ) -> list[Callable[..., Any]]:
-    engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(isolated)}
+    engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine()}
     if settings.model_configured:
         engines[EngineKind.MODEL] = create_language_model(settings, limiter)
     for engine in engines.values():
         stack.push_async_callback(engine.close)
     journal, cancelled = CallJournal(shared.calls, answers), partial(is_run_cancelled, client)
-    return RoleActivities(engines, content, journal, isolated, notebooks=notebooks, is_cancelled=cancelled).register()
+    return RoleActivities(engines, content, journal, notebooks, cancelled).register()
 
 
 def _remembered(check: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:

@@ -10,7 +10,8 @@ from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
-from providers.search.availability import BY_MODEL, ORDER, advice, choose
+from providers.search.availability import advice, choose
+from providers.search.declarations import BY_MODEL
 from workers.search_providers import search_model
 from workers.settings.loading import APPLICATION, Settings
 from workers.settings.models import host_of
@@ -66,8 +67,8 @@ def web_search_of(settings: Settings) -> WebSearchConfiguration:
 
 def search_choices(settings: Settings) -> list[ProviderChoice]:
     """The search providers in the configured order, each with whether it can be used and why."""
-    order, model = settings.search.providers or ORDER, search_model(settings)
-    choices = settings.web_search.choices(order, model_offers_search=model is not None)
+    model = search_model(settings)
+    choices = settings.web_search.choices(settings.search.providers, model_offers_search=model is not None)
     if model is None or model.base_url is None:
         return choices
     host = {"host": host_of(model.base_url)}

@@ -9,9 +9,9 @@ from typing import Final
 from activities.searching import SearchingActivities
 from providers.errors import ProviderError
 from providers.interfaces import Limiter, Notebooks, SearchProvider
+from providers.search.availability import probe
 from providers.search.corpus import CorpusLibrary
-from providers.search.decorators import CachedSearch, LimitedSearch, PricedSearch, WatchedSearch, instance_of
-from providers.search.reachability import probe
+from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.rates import ServiceLimits
 from workers.search_providers import open_search_providers, search_model
@@ -70,15 +70,16 @@ async def open_searching(
     """Create the activities with every usable provider; the stack closes their connections."""
     opened = open_search_providers(settings.web_search, contact=settings.web.contact, model=search_model(settings))
     web = await stack.enter_async_context(opened)
-    prices = settings.search.usd_per_1000
-    priced = {
-        name: PricedSearch(provider, prices[name] / 1_000) if name in prices else provider
+    circuits = CircuitBreaker(shared.store)
+    prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
+    cached = {
+        name: CachedSearch(
+            LimitedSearch(provider, service_of(name), limiter, circuits, prices.get(name)),
+            shared.cache,
+            getattr(provider, "instance", ""),
+        )
         for name, provider in web.items()
     }
-    circuits = CircuitBreaker(shared.store)
-    watched = {name: WatchedSearch(provider, circuits, service_of(name)) for name, provider in priced.items()}
-    limited = {name: LimitedSearch(provider, limiter, service_of(name)) for name, provider in watched.items()}
-    cached = {name: CachedSearch(provider, shared.cache, instance_of(web[name])) for name, provider in limited.items()}
     return SearchingActivities({library.name: library, **cached}, Availability(web, circuits).unavailable, notebooks)
 
 

@@ -159,7 +159,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         default=RETENTION_DAYS,
         help="how long a namespace that is made here keeps closed runs",
     )
-    parser.add_argument("--config", type=Path, help="a research.toml, in place of the working directory's")
+    parser.add_argument("--config", type=Path, help="a research.toml to read over the user's own")
     parser.add_argument("--wait-seconds", type=float, default=WAIT_SECONDS, help="for a server that is just starting")
     return parser.parse_args(given)
 
@@ -172,8 +172,6 @@ def main(given: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
-    if settings.left_out:
-        sys.stderr.write(f"{settings.left_out}\n")
     if not settings.uses_cluster:
         sys.stderr.write("TEMPORAL_ADDRESS is not set: the dev server sets itself up\n")
         return USAGE

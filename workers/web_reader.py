@@ -7,7 +7,7 @@ from providers.interfaces import SharedStore
 from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
-from providers.reading.readers import PolitenessOfHosts, WebReader
+from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
 from workers.settings.loading import APPLICATION, Settings
 

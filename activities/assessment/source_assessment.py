@@ -12,12 +12,12 @@ from typing import Final
 
 from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority, load_authorities
 from activities.assessment.question_fit import Age, Coverage, age_of, coverage
-from activities.roles.lenient_values import find_member
 from contracts.evidence import CHOSEN_BY_OPERATOR, SourceAssessment
+from contracts.lenient import find_member
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument, IsolatedCalls
 
 
@@ -36,16 +36,6 @@ WEIGHTS: Final[Mapping[SourceType, Weights]] = {
     SourceType.ACADEMIC: Weights(0.4, 0.35, 0.05, 0.2),
     SourceType.NEWS: Weights(0.35, 0.3, 0.25, 0.1),
 }
-
-NOT_SHOWN: Final[Mapping[PageAccess, tuple[float, str]]] = {
-    PageAccess.PAYWALL: (0.2, "behind a paywall"),
-    PageAccess.CONSENT_WALL: (0.1, "shows a consent form instead of its text"),
-    PageAccess.LOGIN_REQUIRED: (0.1, "asks for a login"),
-    PageAccess.SCRIPT_REQUIRED: (0.1, "shows nothing without scripts"),
-    PageAccess.SOFT_NOT_FOUND: (0.0, "says that the page does not exist"),
-    PageAccess.BOT_CHECK: (0.0, "asks whether a person is reading"),
-}
-"""Content quality, at most 0.2, and the reason, for pages that do not show their text."""
 
 HIGH_SCORE: Final = 0.7
 HIGH_AUTHORITY: Final = 0.7
@@ -74,32 +64,29 @@ def assess(
     """Parts, label and reason for one page as it was read; the final address counts, not the one that led there.
 
     `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label of every
-    page that shows its text. Nothing that the page says of itself raises its authority.
+    page. Nothing that the page says of itself raises its authority.
     """
     standing = _standing(request, document, authorities, declared)
     age = age_of(document.published_at or request.published_at, request.date, request.published_from, request.mode)
     seen = coverage(
         request.query, document.title or request.title, request.snippet, document.text[:LOOKED_AT], document.language
     )
-    hidden = NOT_SHOWN.get(document.access)
-    content = hidden[0] if hidden else content_quality(document.text)
+    content = content_quality(document.text)
     relevance = OTHER_LANGUAGE if seen.other_language else seen.share
-    label = _label(request.mode, standing, age, relevance, content) if hidden is None else Quality.LOW
+    label = _label(request.mode, standing, age, relevance, content)
     return SourceAssessment(
         authority=round(standing.authority, 2),
         relevance=round(relevance, 2),
         recency=round(age.recency, 2),
         content_quality=round(content, 2),
         label=label,
-        reason=_reason(standing, age, seen, content, hidden[1] if hidden else ""),
+        reason=_reason(standing, age, seen, content),
         user_generated=standing.user_generated,
     )
 
 
-def best_quality(access: PageAccess, parts: SourceAssessment | None) -> Quality:
+def best_quality(parts: SourceAssessment | None) -> Quality:
     """The best that an analyzer may call a source."""
-    if access is not PageAccess.OPEN:
-        return Quality.LOW
     weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
     return Quality.MEDIUM if weak else Quality.HIGH
 
@@ -146,10 +133,8 @@ def _label(mode: SourceType, standing: Authority, age: Age, relevance: float, co
     return Quality.HIGH if able and score >= HIGH_SCORE else Quality.MEDIUM
 
 
-def _reason(standing: Authority, age: Age, seen: Coverage, content: float, hidden: str) -> str:
+def _reason(standing: Authority, age: Age, seen: Coverage, content: float) -> str:
     """What decided, in our own words alone: nothing of the page is in it."""
-    if hidden:
-        return f"{standing.phrase}; {hidden}"
     parts = [standing.phrase]
     if seen.other_language:
         parts.append("in another language than the question")

@@ -1,4 +1,4 @@
-"""What a citation looks like: a number, a key, the id of its source, or a link with its title.
+"""Citation labels: a number, or a link with the title of its source.
 
 Numbers are given first, whatever the style: they stay what a citation is known by. Then each is written in its style,
 and whatever else in the text looks like one of these labels is made to look otherwise.
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from activities.reporting.citations import CitationMark, NumberedText
 from activities.reporting.links import Registry, strip_addresses_shown, write_target
 from activities.reporting.markdown_layout import escape_markdown, layout, one_line, plain_text
-from contracts.addresses import host_of, normalize
 from contracts.evidence import Source
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
@@ -22,10 +21,6 @@ BRACKETS = re.compile(r"[\[\]]")
 OPENING = re.compile(r"(?<!\\)\[")
 """What every label begins with; an escaped one begins none."""
 TITLE_CHARACTERS = 80
-KEY_WORDS = 3
-KEY_WORD = re.compile(r"[^\W_]+")
-COMMON_PARTS = frozenset(("www", "en", "m", "com", "org", "net", "edu", "gov", "co", "ac"))
-"""Parts of a host that do not tell it from others."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +36,11 @@ class CitationLabel:
 def citation_labels(
     style: CitationStyle, citations: Sequence[Citation], sources: Mapping[str, Source], registry: Registry
 ) -> dict[int, CitationLabel]:
-    """The label of each number; in order of their numbers, later keys that would be the same get `-2`, `-3`."""
+    """The label of each number."""
     labels: dict[int, CitationLabel] = {}
-    taken: set[str] = set()
     for citation in sorted(citations, key=lambda one: one.number):
         source = sources.get(citation.source_id)
-        if style is CitationStyle.NUMERIC or source is None:
-            shown = str(citation.number)
-        elif style is CitationStyle.SOURCE_ID:
-            shown = source.id
-        else:
-            shown = _distinct(_key_of(source), taken)
+        shown = str(citation.number)
         address = registry.registered(source.url) if source and style is CitationStyle.LINK else None
         if source and address:
             title = shorten(one_line(strip_addresses_shown(source.title, registry)), TITLE_CHARACTERS)
@@ -106,30 +95,3 @@ def label_places(masked: str, labels: Collection[str]) -> Iterator[tuple[int, st
         label = next((one for one in longest_first if masked.startswith(one, match.start())), None)
         if label is not None:
             yield match.start(), label
-
-
-def _distinct(key: str, taken: set[str]) -> str:
-    known, count = key, 1
-    while known.casefold() in taken:
-        count += 1
-        known = f"{key}-{count}"
-    taken.add(known.casefold())
-    return known
-
-
-def _key_of(source: Source) -> str:
-    """Writer and year where both are known, else the site, else the first words of the title."""
-    surname = _words(source.authors[0].partition(",")[0])[-1:] if source.authors else []
-    year = (source.published_at or "")[:4]
-    if surname and year.isdecimal():
-        return surname[0] + year
-    names = host_of(source.url).split(".")[:-1]
-    site = [part for part in names if part not in COMMON_PARTS and not part.isdecimal()]
-    words = _words(site[-1] if site else "") or [word.casefold() for word in _words(source.title)[:KEY_WORDS]]
-    # A key of digits alone would pass for a number.
-    key = "-".join(words)
-    return key if any(character.isalpha() for character in key) else f"source-{key}".rstrip("-")
-
-
-def _words(text: str) -> list[str]:
-    return KEY_WORD.findall(normalize("NFC", text))

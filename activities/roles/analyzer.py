@@ -1,90 +1,74 @@
-"""The analyzer's draft as findings with evidence: what cannot be grounded is dropped and counted."""
+"""An analysis grounded in stored text: each finding with passages that are there word for word."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
-from activities.roles.finishers import Draft
-from activities.roles.grounding import HEADING_CHARACTERS, Headings, find_quote
-from activities.roles.labels import label_all, label_key
-from activities.roles.lenient_values import clamp, find_member, line_of, one_line
+from activities.roles.grounding import Headings, RoleWork, find_quote
 from activities.roles.prompt_blocks import shown_sources
+from activities.roles.untrusted import label_all, label_key
 from contracts import addresses
 from contracts.evidence import Evidence, Finding, QualityUpdate, bounded_confidence, supported_confidence, voice_of
 from contracts.exclusions import mentions_any
-from contracts.roles import (
-    AnalysisDraft,
-    AnalysisOutput,
-    AnalyzeInput,
-    FindingDraft,
-    GapDraft,
-    QuoteDraft,
-    SourceExtract,
-)
-from contracts.texts import plural, shorten
-from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality
+from contracts.lenient import line_of
+from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
+from contracts.texts import plural
+from contracts.vocabulary import Confidence, EngineKind
 from providers.verification.contradictions import find_contradictions
 
-Work = Draft[AnalyzeInput, AnalysisDraft]
-
-STATEMENT_CHARACTERS: Final = 320
-CATEGORY_CHARACTERS: Final = 80
-DESCRIPTION_CHARACTERS: Final = 400
-QUERY_CHARACTERS: Final = 300
-MOST_GAPS: Final = 3
-MOST_SUGGESTIONS: Final = 3
-LOWEST_PRIORITY: Final = 10
+Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 
-def finish_analysis(work: Work) -> AnalysisOutput:
-    """What the workflow gets of an analysis: every evidence is `text[start:end]` of a stored text."""
+def ground_analysis(work: Work) -> AnalyzerResult:
+    """Findings with evidence, every one `text[start:end]` of a stored text; the rest is dropped and counted."""
     grounding = _Grounding(work)
     findings: dict[str, Finding] = {}
     numbered: dict[int, str] = {}
     dropped = 0
-    for number, draft in enumerate(work.draft.findings, start=1):
-        if mentions_any(draft.content, work.request.exclude):
+    for number, proposed in enumerate(work.answer.findings, start=1):
+        if mentions_any(proposed.content, work.request.exclude):
             continue
-        finding = grounding.finding(draft)
-        if finding is not None:
-            numbered[number] = finding.id
+        finding = grounding.finding(proposed)
         if finding is None:
             dropped += 1
-        elif len(findings) < work.request.max_findings:
+            continue
+        numbered[number] = finding.id
+        if len(findings) < work.request.max_findings:
             findings.setdefault(finding.id, finding)
         else:
             work.warnings.append(f"findings beyond the limit of {work.request.max_findings} were dropped")
     if dropped:
-        work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote of theirs stands in the sources")
+        work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote is in the sources")
     used = {key for finding in findings.values() for key in finding.evidence_ids}
-    return AnalysisOutput(
-        findings=_linked(findings, work.draft.findings, numbered, work.request.language),
+    return AnalyzerResult(
+        findings=_linked(findings, work.answer.findings, numbered, work.request.language),
         evidence=[item for item in grounding.evidence.values() if item.id in used],
-        gaps=_gaps(work),
+        gaps=work.answer.fitted(work.request, work.warnings).gaps,
         quality_updates=list(_quality_updates(work)),
-        analyzed_source_ids=_list_analyzed(work),
+        analyzed_source_ids=_analyzed_sources(work),
         dropped_quotes=grounding.dropped,
-        account=work.account_with_warnings(),
     )
 
 
 def _linked(
-    findings: Mapping[str, Finding], drafts: Sequence[FindingDraft], numbered: Mapping[int, str], language: str
+    findings: Mapping[str, Finding],
+    proposed: Sequence[ProposedFinding],
+    numbered: Mapping[int, str],
+    language: str,
 ) -> list[Finding]:
-    """The findings, each with those that it contradicts: what the analyzer says, and what rules find."""
-    kept = list(findings.values())
+    """The findings, each with those that it contradicts: by the analyzer's word, and by rules."""
+    ordered = list(findings.values())
     pairs = {
         (numbered.get(number), numbered.get(other))
-        for number, draft in enumerate(drafts, start=1)
-        for other in draft.contradicts
+        for number, one in enumerate(proposed, start=1)
+        for other in one.contradicts
     }
     pairs |= {
-        (kept[one].id, kept[other].id)
+        (ordered[one].id, ordered[other].id)
         for one, other in find_contradictions(
-            [finding.statement for finding in kept], [finding.source_ids for finding in kept], language
+            [finding.statement for finding in ordered], [finding.source_ids for finding in ordered], language
         )
     }
     linked: dict[str, set[str]] = {}
-    for one, other in (pair for pair in pairs if None not in pair):
+    for one, other in pairs:
         if one != other and one in findings and other in findings:
             linked.setdefault(str(one), set()).add(str(other))
             linked.setdefault(str(other), set()).add(str(one))
@@ -93,7 +77,7 @@ def _linked(
         finding.model_copy(update={"contradicts": sorted(linked[finding.id], key=order.index)})
         if finding.id in linked
         else finding
-        for finding in kept
+        for finding in ordered
     ]
 
 
@@ -106,41 +90,35 @@ class _Grounding:
         self._headings: dict[str, Headings] = {}
         self.evidence: dict[str, Evidence] = {}
         self.dropped = 0
+        """Number of quotes that are in no stored text."""
 
-    def finding(self, draft: FindingDraft) -> Finding | None:
-        """The finding with what is left of its quotes; None if nothing is left."""
-        statement = line_of(draft.content, STATEMENT_CHARACTERS)
-        quotes = [quote for quote in draft.quotes if not mentions_any(quote.quote, self._work.request.exclude)]
-        grounded = [item for quote in quotes if (item := self._ground(quote))]
-        if not grounded or not statement:
+    def finding(self, proposed: ProposedFinding) -> Finding | None:
+        """The finding with those of its quotes that were found; None if there is none."""
+        grounded = [item for quote in proposed.quotes if (item := self._ground(quote))]
+        if not grounded or not proposed.content:
             return None
         evidence_ids = list(dict.fromkeys(item.id for item in grounded))
-        category = line_of(draft.category or "", CATEGORY_CHARACTERS)
         return Finding(
-            id=addresses.finding_id(statement, evidence_ids),
-            statement=statement,
-            confidence=self._confidence(draft.confidence, grounded),
+            id=addresses.finding_id(proposed.content, evidence_ids),
+            statement=proposed.content,
+            confidence=self._confidence(proposed.confidence, grounded),
             evidence_ids=evidence_ids,
             source_ids=list(dict.fromkeys(item.source_id for item in grounded)),
             sub_query_id=self._work.request.sub_query.id,
-            category=category or None,
+            category=proposed.category or None,
             iteration=self._work.request.iteration,
         )
 
-    def _ground(self, quote: QuoteDraft) -> Evidence | None:
+    def _ground(self, quote: Quote) -> Evidence | None:
         source = self._sources.get(quote.source_id.strip())
-        if source is None:
-            self.dropped += 1
-            self._work.warnings.append("a quote from an unknown source was ignored")
-            return None
-        text = self._work.documents.get(source.text.hash, "") if source.text else ""
+        text = self._work.documents.get(source.text.hash, "") if source and source.text else ""
         place = find_quote(text, quote.quote, quote.start)
-        if place is None:
+        if source is None:
+            self._work.warnings.append("a quote from an unknown source was ignored")
+        if source is None or place is None:
             self.dropped += 1
             return None
-        return self._keep(source, text, *place)
-
-    def _keep(self, source: SourceExtract, text: str, start: int, end: int) -> Evidence:
+        start, end = place
         key = addresses.evidence_id(source.id, start, end)
         if key not in self.evidence:
             self.evidence[key] = Evidence(
@@ -158,71 +136,34 @@ class _Grounding:
         if source.id not in self._headings:
             self._headings[source.id] = Headings(text)
         hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
-        return self._headings[source.id].above(start) or shorten(one_line(next(hinted, "")), HEADING_CHARACTERS)
+        return self._headings[source.id].above(start) or line_of(next(hinted, ""), 120)
 
-    def _confidence(self, word: str, grounded: list[Evidence]) -> Confidence:
-        """At most what the voices of the sources bear out; a word that is none of ours is `low`."""
-        confidence = find_member(Confidence, word)
-        if confidence is None:
-            self._work.warnings.append("an unknown confidence was taken for low")
+    def _confidence(self, proposed: Confidence, grounded: list[Evidence]) -> Confidence:
+        """At most the confidence that the sources' number and quality allow."""
         cited = {item.source_id for item in grounded}
         given = [source for source in self._work.request.sources if source.id in cited]
         supported = supported_confidence((voice_of(one.url, one.publisher), one.quality) for one in given)
-        return bounded_confidence(confidence or Confidence.LOW, supported)
-
-
-def _gaps(work: Work) -> list[GapDraft]:
-    gaps: dict[str, GapDraft] = {}
-    for draft in work.draft.gaps:
-        description = line_of(draft.description, DESCRIPTION_CHARACTERS)
-        key = addresses.normalized_text(description)
-        if key and key not in gaps:
-            gaps[key] = GapDraft(
-                description=description,
-                suggested_queries=_queries(draft.suggested_queries),
-                priority=int(clamp(draft.priority, 1, LOWEST_PRIORITY)),
-                kind=_gap_kind(draft.kind, work),
-            )
-    kept = sorted(gaps.values(), key=lambda gap: gap.priority)
-    if len(kept) > MOST_GAPS:
-        work.warnings.append(f"{len(kept) - MOST_GAPS} gaps beyond {MOST_GAPS} were dropped")
-    return kept[:MOST_GAPS]
-
-
-def _gap_kind(word: str, work: Work) -> str:
-    kind = find_member(GapKind, word)
-    if kind is None:
-        work.warnings.append("an unknown kind of gap was taken for missing")
-    return (kind or GapKind.MISSING).value
-
-
-def _queries(texts: list[str]) -> list[str]:
-    cleaned = (line_of(text, QUERY_CHARACTERS) for text in texts)
-    distinct = {addresses.normalized_text(text): text for text in reversed([*cleaned])}
-    return [text for key, text in reversed(distinct.items()) if key][:MOST_SUGGESTIONS]
+        return bounded_confidence(proposed, supported)
 
 
 def _sources_by_name(work: Work) -> dict[str, SourceExtract]:
-    """The sources of this call by what an answer may call them: a model knows them by the labels of its prompt."""
+    """The sources of this call by id and by label: a model knows them by the labels of its prompt."""
     sources = {source.id: source for source in work.request.sources}
     labels = label_all(sources, label_key(work.request))
     return sources | {label: sources[identity] for label, identity in labels.items()}
 
 
 def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
-    """Only for sources that were given; an unknown word is `unknown`, with a warning."""
+    """Opinions of the sources that were given, the last one of each."""
     given = _sources_by_name(work)
-    for name, word in {item.source_id.strip(): item.quality for item in work.draft.quality_updates}.items():
-        if name not in given:
+    for name, quality in {item.source_id.strip(): item.quality for item in work.answer.quality_updates}.items():
+        if name in given:
+            yield QualityUpdate(source_id=given[name].id, quality=quality.value)
+        else:
             work.warnings.append("a quality for an unknown source was ignored")
-            continue
-        quality = find_member(Quality, word)
-        if quality is None:
-            work.warnings.append("an unknown quality was taken for unknown")
-        yield QualityUpdate(source_id=given[name].id, quality=(quality or Quality.UNKNOWN).value)
 
 
-def _list_analyzed(work: Work) -> list[str]:
-    """Sources that the engine saw: a model sees as many as fit into its prompt."""
-    seen = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
-    return [source.id for source in seen if source.text and work.documents.get(source.text.hash)]
+def _analyzed_sources(work: Work) -> list[str]:
+    """Sources that the engine read: a model as many as fit into its prompt."""
+    read = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
+    return [source.id for source in read if source.text and work.documents.get(source.text.hash)]

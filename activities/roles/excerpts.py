@@ -1,7 +1,6 @@
-"""Which part of a document a model is shown: the blocks that speak of the question, not the first characters."""
+"""Excerpts: the blocks of a document that have the question's words, instead of its first characters."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,9 +11,11 @@ BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*")
 BREAKS: Final = ("\n", ". ", "。", " ")
 LEFT_OUT: Final = "\n[…]\n"
 SMALLEST_PIECE: Final = 80
-"""Characters; less than this of a block tells nothing."""
+"""Characters; smaller pieces of a block say nothing."""
 UNHINTED_CHARACTERS: Final = 60_000
-"""How far into a document without hints is looked: reading all of a book here would hold up everything else."""
+"""Characters of a document without hints that are searched: all of a book would take too long."""
+LEAST_CHARACTERS: Final = 200
+"""Fewer of a source are of little use: rather one source less."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +26,20 @@ class _Block:
 
 
 def excerpt(text: str, sections: list[SectionHint], question: str, budget: int) -> str:
-    """At most about `budget` characters of `text`, in document order, with `[…]` where something was left out.
+    """Select about `budget` characters of a text, in document order, with `[…]` between blocks.
 
-    Blocks of the hinted sections compete by how many of the question's stems they hold, then by the section's score.
+    Blocks of the hinted sections are ranked by the number of the question's stems in them, then by the section's score.
     """
     if len(text) <= budget:
         return text.strip()
     stems = question_stems(question)
     blocks = [piece for block in _blocks(text, sections) for piece in _pieces(text, block, budget)]
-    ranked = sorted(blocks, key=lambda block: (-_stems_held(text, block, stems), -block.section_score, block.start))
+    ranked = sorted(blocks, key=lambda block: (-_stem_count(text, block, stems), -block.section_score, block.start))
     return _join(text, _fitting(text, ranked, budget))
 
 
 def shown_parts(shown: str) -> list[SectionHint]:
-    """The parts of an excerpt between which something was left out, so that it can be shortened further."""
+    """Split an excerpt into its parts, so that it can be shortened further."""
     parts, start = [], 0
     for part in shown.split(LEFT_OUT):
         parts.append(SectionHint(start=start, end=start + len(part), score=1.0))
@@ -62,7 +63,7 @@ def _blocks(text: str, sections: list[SectionHint]) -> list[_Block]:
 
 
 def _pieces(text: str, block: _Block, budget: int) -> list[_Block]:
-    """A block longer than the budget falls into pieces that end with a line, a sentence or a word, in this order."""
+    """Cut a block longer than the budget into pieces that end with a line, a sentence or a word, in this order."""
     pieces, start, longest = [], block.start, max(SMALLEST_PIECE, budget // 2)
     while block.end - start > budget:
         half, limit = start + longest // 2, start + longest
@@ -73,7 +74,7 @@ def _pieces(text: str, block: _Block, budget: int) -> list[_Block]:
     return [*pieces, _Block(start, block.end, block.section_score)]
 
 
-def _stems_held(text: str, block: _Block, stems: list[str]) -> int:
+def _stem_count(text: str, block: _Block, stems: list[str]) -> int:
     folded = text[block.start : block.end].casefold()
     return sum(stem in folded for stem in stems)
 
@@ -102,51 +103,17 @@ def _join(text: str, ranges: list[tuple[int, int]]) -> str:
     return shown.strip()
 
 
-LEAST_CHARACTERS: Final = 200
-"""Fewer of a source tell nothing: rather one source less."""
-FINDINGS_FROM: Final = 0.3
-"""Down to this share only the words of sources are shortened; below it findings are left out too."""
-FEWEST_FINDINGS: Final = 5
-
-
-def allot(lengths: Sequence[int], most: int, share: float) -> list[int]:
-    """Characters for each text, at most `most`: what short texts do not need, longer ones get.
-
-    The list is shorter than `lengths` when texts at its end would have too few; one is always left.
-    """
-    if share >= 1:
-        return [most] * len(lengths)
-    wanted = [min(length, most) for length in lengths]
-    budget = int(share * sum(wanted))
-    while True:
-        level = _level(wanted, budget)
-        if len(wanted) <= 1 or level >= LEAST_CHARACTERS:
-            return [min(most, max(level, LEAST_CHARACTERS))] * len(wanted)
-        wanted.pop()
-
-
-def _level(wanted: Sequence[int], budget: int) -> int:
-    """The height up to which all are filled so that the budget is used up."""
-    left = budget
-    ordered = sorted(wanted)
-    for position, height in enumerate(ordered):
-        level = left // (len(ordered) - position)
-        if height >= level:
-            return level
-        left -= height
-    return max(ordered, default=0)
+def allot(count: int, most: int, share: float) -> list[int]:
+    """Characters for each of so many texts, at most `most`; fewer texts where they would get too few."""
+    level = int(most * min(share, 1.0))
+    if level >= LEAST_CHARACTERS:
+        return [level] * count
+    return [LEAST_CHARACTERS] * min(count, max(1, count * level // LEAST_CHARACTERS))
 
 
 def part_of(limit: int, share: float, least: int = 0) -> int:
-    """A limit in characters for that share; `least` where less than `LEAST_CHARACTERS` would be left."""
+    """A limit in characters for that share; `least` where too few would be left."""
     if share >= 1:
         return limit
     part = int(limit * max(share, 0.0))
     return part if part >= LEAST_CHARACTERS else min(limit, least)
-
-
-def findings_shown(count: int, share: float) -> int:
-    """How many findings a writer is shown."""
-    if share >= FINDINGS_FROM:
-        return count
-    return min(count, max(FEWEST_FINDINGS, int(count * share / FINDINGS_FROM)))

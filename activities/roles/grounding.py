@@ -1,19 +1,31 @@
-"""Finding a quote in the stored text: word for word or not at all, with the exact offsets of the stored words."""
+"""Stored texts of a role's call: loading them, and finding quotes in them word for word or not at all."""
 
+import asyncio
 import re
 from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
-from activities.roles.lenient_values import one_line
+from pydantic import BaseModel
+
 from activities.roles.untrusted import INVISIBLE, INVISIBLE_CLASS
 from contracts.addresses import normalize
-from contracts.texts import shorten
+from contracts.evidence import DocumentRef
+from contracts.lenient import line_of
+from contracts.outcome import CallAccount
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from providers.interfaces import ContentStore
+
+I = TypeVar("I", bound=RoleInput)
+A = TypeVar("A", bound=RoleAnswer)
 
 SHORTEST_QUOTE: Final = 8
-"""Characters; fewer support nothing and stand everywhere."""
+"""Characters; shorter ones support nothing and occur everywhere."""
 LONGEST_QUOTE: Final = 2_000
-HEADING_CHARACTERS: Final = 120
+AT_ONCE: Final = 32
+"""Documents that are fetched in parallel."""
 SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
 WORD: Final = re.compile(r"\S+")
 VISIBLE: Final = re.compile(rf"[^\s{INVISIBLE_CLASS}]+")
@@ -22,34 +34,87 @@ HEADING_OR_FENCE: Final = re.compile(
 )
 
 
-def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
-    """The offsets of the quote in the text, or None.
+@dataclass(frozen=True)
+class RoleWork(Generic[I, A]):
+    """An engine's answer on its way to the workflow."""
 
-    White space may differ, and so may invisible characters, which a model is not shown; nothing else may.
-    `start` is where the quote is said to begin; it is believed only if the words stand there. A quote longer than
-    1,200 characters is cut at the end of a sentence, else between words.
+    role: RoleSpec[Any, Any]
+    request: I
+    answer: A
+    documents: Mapping[str, str]
+    """Stored texts by hash."""
+    account: CallAccount
+    warnings: list[str] = field(default_factory=list)
+    """One short line for each thing that was changed or dropped; never with words of a page."""
+    texts: list[str] = field(default_factory=list)
+    """Texts to store beside the result: the parts of a report, or a transcript."""
+
+    def account_with_warnings(self) -> CallAccount:
+        """The account with all warnings, each once."""
+        return self.account.model_copy(
+            update={"warnings": list(dict.fromkeys([*self.account.warnings, *self.warnings]))}
+        )
+
+
+async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, str]:
+    """Fetch the texts that an input refers to, by hash. Raises `ContentMissing`, `ContentCorrupt`, `Retryable`."""
+    named = {reference.hash: reference for reference in _references(value)}
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def fetch(reference: DocumentRef) -> str:
+        async with free:
+            return await content.get_text(reference)
+
+    texts = await asyncio.gather(*(fetch(reference) for reference in named.values()))
+    return dict(zip(named, texts, strict=True))
+
+
+def _references(value: Any) -> Iterator[DocumentRef]:
+    if isinstance(value, DocumentRef):
+        yield value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _references(getattr(value, name))
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _references(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _references(item)
+
+
+def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
+    """Find the offsets of a quote in a text; None if it is not there.
+
+    White space may differ, and so may invisible characters, which a model is not shown; nothing else may. `start` is
+    the offset that the model gave; it counts only if the words are there. A quote longer than 2,000 characters is cut
+    at the end of a sentence, else between words.
     """
-    wanted = quote.strip()
-    if len(one_line(INVISIBLE.sub("", wanted))) < SHORTEST_QUOTE:
+    words = quote.strip()
+    if len(_visible_line(words)) < SHORTEST_QUOTE:
         return None
     if start is not None and start >= 0 and text.startswith(quote, start):
         lead = len(quote) - len(quote.lstrip())
-        return _shorten(text, start + lead, start + lead + len(wanted))
-    for form in dict.fromkeys((wanted, normalize("NFC", wanted), normalize("NFD", wanted))):
+        return _shorten(text, start + lead, start + lead + len(words))
+    for form in dict.fromkeys((words, normalize("NFC", words), normalize("NFD", words))):
         found = _find(text, form)
         if found:
             return _shorten(text, *found)
     return None
 
 
-def _find(text: str, wanted: str) -> tuple[int, int] | None:
-    place = text.find(wanted)
+def _find(text: str, words: str) -> tuple[int, int] | None:
+    place = text.find(words)
     if place >= 0:
-        return place, place + len(wanted)
-    found = _flat(text).find(one_line(wanted))
+        return place, place + len(words)
+    found = _flat(text).find(" ".join(words.split()))
     if found is None and INVISIBLE.search(text):
-        found = _flat(text, without_invisible=True).find(one_line(INVISIBLE.sub("", one_line(wanted))))
+        found = _flat(text, without_invisible=True).find(_visible_line(words))
     return found
+
+
+def _visible_line(text: str) -> str:
+    return " ".join(INVISIBLE.sub("", " ".join(text.split())).split())
 
 
 class _Flat:
@@ -72,10 +137,10 @@ class _Flat:
             end = match.end()
         self._text = "".join(parts)
 
-    def find(self, wanted: str) -> tuple[int, int] | None:
-        """The offsets, in the text as it was, of words that are written with single blanks."""
-        place = self._text.find(wanted)
-        return None if place < 0 else (self._offset(place), self._offset(place + len(wanted) - 1) + 1)
+    def find(self, words: str) -> tuple[int, int] | None:
+        """Find words that are written with single blanks; offsets are those of the original text."""
+        place = self._text.find(words)
+        return None if place < 0 else (self._offset(place), self._offset(place + len(words) - 1) + 1)
 
     def _offset(self, place: int) -> int:
         index = bisect_right(self._flat_starts, place) - 1
@@ -84,7 +149,7 @@ class _Flat:
 
 @lru_cache(maxsize=4)
 def _flat(text: str, *, without_invisible: bool = False) -> _Flat:
-    """Made once for the many quotes of a page."""
+    """One index for the many quotes of a page."""
     return _Flat(text, without_invisible=without_invisible)
 
 
@@ -100,7 +165,7 @@ def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 class Headings:
-    """The headings of a text in order, code apart; made once for many quotes."""
+    """The headings of a text in order, code apart; built once for many quotes."""
 
     def __init__(self, text: str) -> None:
         self._places: list[int] = []
@@ -112,9 +177,9 @@ class Headings:
                 fence = marks
             elif marks and marks.startswith(fence):
                 fence = ""
-            elif not fence and (heading := one_line((match["heading"] or "").rstrip().rstrip("#"))):
+            elif not fence and (heading := line_of((match["heading"] or "").rstrip().rstrip("#"), 120)):
                 self._places.append(match.start())
-                self._headings.append(shorten(heading, HEADING_CHARACTERS))
+                self._headings.append(heading)
 
     def above(self, place: int) -> str:
         """The nearest heading at or before an offset, at most 120 characters; empty if there is none."""

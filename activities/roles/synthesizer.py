@@ -8,17 +8,18 @@ from typing import Final
 from activities.reporting.links import Registry, clean_links
 from activities.reporting.markdown_layout import clean_characters
 from activities.reporting.quotations import Page, unquoted_where_other
+from activities.reporting.report_sections import section_texts
 from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
-from activities.roles.finishers import Draft
-from activities.roles.labels import label_all, label_key
+from activities.roles.grounding import RoleWork
 from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
+from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
-from contracts.roles import ReportTextDraft, WriteInput, WriteOutput
+from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
 from providers.errors import InvalidOutput
 
-Work = Draft[WriteInput, ReportTextDraft]
+Work = RoleWork[WriteInput, SynthesizerAnswer]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 MOST_OF_SOURCE: Final = 3
@@ -93,12 +94,12 @@ def _unwrap(text: str) -> str:
     return inner if info in ("markdown", "md") or (not info and inner.lstrip().startswith("#")) else text
 
 
-def finish_report(work: Work) -> tuple[WriteOutput, str]:
-    """The output, which names its document by what is in it, and the cleaned text that is to be stored as that.
+def ground_report(work: Work) -> SynthesizerResult:
+    """A draft that refers to its text by hash; the text of its sections is put into `work.texts`.
 
     Raises `InvalidOutput` if nothing is left of it.
     """
-    report = clean_report(work.draft.markdown, work.request, work.documents)
+    report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.markdown.strip():
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
@@ -126,7 +127,8 @@ def finish_report(work: Work) -> tuple[WriteOutput, str]:
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
         empty=_says_nothing_found(work, report.cited),
     )
-    return WriteOutput(draft=draft, account=work.account_with_warnings()), report.markdown
+    work.texts.extend(section_texts(report.markdown))
+    return SynthesizerResult(draft=draft)
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:

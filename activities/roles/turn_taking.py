@@ -1,23 +1,24 @@
-"""Tool turns: what a role with tools is sent, and what becomes of the turn that came. Pure, for a child process."""
+"""Turns of roles with tools: the conversation that is sent, and the turn that came as checked calls. Pure.
+
+`first_messages` makes the request of a turn from the stored transcript, `ground_turn` makes the longer transcript.
+"""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.roles.finishers import Draft
-from activities.roles.labels import label_key
-from activities.roles.prompt_blocks import PromptRendering, common_values
-from activities.roles.prompt_files import prompt_of
-from activities.roles.prompt_rendering import render_role, with_canary
+from activities.roles.grounding import RoleWork
+from activities.roles.prompt_blocks import common_values
+from activities.roles.prompt_rendering import prompt_of, render_role, with_canary
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts.addresses import digest
 from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
-from contracts.outcome import CallAccount, Guidance
+from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
 from contracts.tool_turns import (
@@ -27,64 +28,60 @@ from contracts.tool_turns import (
     TakenTurn,
     ToolTurnInput,
     Transcript,
-    TurnDraft,
+    TurnAnswer,
+    TurnResult,
     answers_to,
     offered_tools,
 )
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
-from providers.interfaces import Message, ShortPrompt
-from providers.strict_json import JsonError, parse_json
+from providers.interfaces import EngineTask, Message, ShortPrompt
 
-FIRST_MESSAGES: Final = f"{__name__}:first_messages"
 MOST_BLOCKS: Final = 64
-"""Blocks of one turn that are kept; a cap on output holds real turns far below."""
-MOST_PROBLEM_LINES: Final = 6
-PROBLEM_CHARACTERS: Final = 160
+"""Blocks of one turn; the cap on output bounds real turns far below."""
 SHORT_ANSWER: Final = 300
-"""Characters that stay of an older answer where a conversation has no room for all of it."""
+"""Characters that remain of an older answer where a conversation has no room for all of it."""
 SHORTENED_AT_ONCE: Final = 4
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-ODD_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
-NAME_CHARACTERS: Final = 64
-NOTHING: Final = "(nothing)"
-TAKEN_OUT: Final = "(taken out)"
-GO_ON: Final = "Go on: call one of the tools."
-REVEALS: Final = "this turn holds the mark that must never be written: words from outside were followed as orders"
+REVEALS: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
-FirstMessages = tuple[str, str, str, list[Message]]
-"""System part, opening, version of the prompt, and what was said since."""
+Block = dict[str, Any]
 
 
-# --- what is sent ----------------------------------------------------------------------------------------------------
-def first_messages(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> FirstMessages:
-    """What a turn sends.
+# --- the conversation that is sent -----------------------------------------------------------------------------------
+def turn_task(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> EngineTask:
+    """The task of one turn: opening, conversation so far, answers to the last calls.
 
-    Raises `InvalidCall` for answers that fit no call and for tools that the role has not, and `ContentCorrupt` for a
-    transcript that is none.
+    Raises `InvalidCall` for answers that fit no call and for tools that the role does not have, and `ContentCorrupt`
+    for a transcript that is none.
     """
-    file = prompt_of(role)
-    system = with_canary(file.system, request.canary)
-    transcript = _transcript(role, request, documents)
+    file, transcript = prompt_of(role), _transcript(role, request, documents)
+    opening = _opening(transcript, request)
     try:
         offered_tools(role, request)
-        return system, _opening(transcript, request), file.version, _messages(transcript, request)
+        messages = _messages(transcript, request)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
+    return EngineTask(
+        role,
+        request,
+        documents,
+        system=with_canary(file.system, request.canary),
+        prompt=opening,
+        prompt_version=file.version,
+        shortened=lambda share: shorten_answers(opening, messages, share),
+        messages=messages,
+    )
 
 
 def _transcript(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> Transcript:
-    """The conversation so far: what is stored, or a new one that the role's prompt opens.
-
-    A role with tools is shown no document: its transcript is all that was loaded for it.
-    """
-    if request.transcript is not None:
-        try:
-            return Transcript.model_validate_json(documents[request.transcript.hash])
-        except ValidationError:
-            raise ContentCorrupt("what is stored as the transcript of a role is none") from None
-    rendering = PromptRendering({}, 0, label_key(request))
-    return Transcript(opening=render_role(role, request, rendering.documents, 0).prompt)
+    """The stored conversation, or a new one that the role's prompt opens. No other document is shown to such a role."""
+    if request.transcript is None:
+        return Transcript(opening=render_role(role, request, {}).prompt)
+    try:
+        return Transcript.model_validate_json(documents[request.transcript.hash])
+    except ValidationError:
+        raise ContentCorrupt("the stored transcript of a role cannot be read") from None
 
 
 def _opening(transcript: Transcript, request: ToolTurnInput) -> str:
@@ -93,17 +90,17 @@ def _opening(transcript: Transcript, request: ToolTurnInput) -> str:
 
 
 def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
-    """What was said since the opening, and what is said now. Raises ValueError for answers that fit no call."""
+    """The conversation after the opening, newest answers included. Raises ValueError for answers that fit no call."""
     if not transcript.turns:
         if request.answers:
             raise ValueError("there are answers, and nothing was called yet")
         return []
-    calls, new = transcript.turns[-1].calls, _untold(transcript, request)
-    return [*_said(transcript, request), _user(calls, request.answers, request.reminder, new, request)]
+    calls, new = transcript.turns[-1].calls, _new_guidance(transcript, request)
+    return [*_earlier(transcript, request), _user(calls, request.answers, request.reminder, new, request)]
 
 
-def _said(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
-    """What was said since the opening, word for word as it was said in each turn before."""
+def _earlier(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
+    """The turns of a transcript, word for word as they were sent before."""
     found: list[Message] = []
     calls: list[ToolCall] = []
     for place, turn in enumerate(transcript.turns):
@@ -114,9 +111,9 @@ def _said(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
     return found
 
 
-def _untold(transcript: Transcript, request: ToolTurnInput) -> list[Guidance]:
-    told = [one for turn in transcript.turns for one in turn.guidance]
-    return [one for one in request.guidance if one not in told]
+def _new_guidance(transcript: Transcript, request: ToolTurnInput) -> list[Guidance]:
+    known = [one for turn in transcript.turns for one in turn.guidance]
+    return [one for one in request.guidance if one not in known]
 
 
 def _user(
@@ -126,32 +123,30 @@ def _user(
     guidance: list[Guidance],
     request: ToolTurnInput,
 ) -> Message:
-    """One answer for every call, in the calls' order, then what else is said."""
+    """One answer for every call, in the calls' order, then guidance and the reminder."""
     blocks = [_answer(answer, request.canary) for answer in answers_to(calls, answers)]
-    told = common_values(request.model_copy(update={"guidance": guidance, "wishes": []}))
-    said = [told["wishes"].strip(), told["guidance"].strip(), guard(reminder).strip()]
-    text = "\n\n".join(part for part in said if part) or ("" if blocks else GO_ON)
+    values = common_values(request.model_copy(update={"guidance": guidance, "preferences": []}))
+    parts = [values["preferences"].strip(), values["guidance"].strip(), guard(reminder).strip()]
+    text = "\n\n".join(part for part in parts if part) or ("" if blocks else "Go on: call one of the tools.")
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
 
 
-def _answer(answer: ToolAnswer, canary: str) -> dict[str, Any]:
-    """Words that may come from outside stand as data; errors are our own words."""
+def _answer(answer: ToolAnswer, canary: str) -> Block:
+    """Words that may come from outside are data; errors are our own words."""
     text, lost = answer.text[:ANSWER_CHARACTERS], len(answer.text) - ANSWER_CHARACTERS
-    if answer.is_error:
-        content = guard(text).strip() or NOTHING
-    else:
-        content = seal(data("answer", break_lines(guard(text).strip())), canary).strip() or NOTHING
+    content = guard(text).strip() if answer.is_error else seal(data("answer", break_lines(guard(text).strip())), canary)
+    content = content.strip() or "(nothing)"
     if lost > 0:
         content += f"\n[{lost} characters more were left out]"
     block = {"type": "tool_result", "tool_use_id": answer.call_id, "content": content}
-    return block | {"is_error": True} if answer.is_error else block
+    return {**block, "is_error": True} if answer.is_error else block
 
 
 def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> ShortPrompt:
-    """A conversation of which older answers are shortened until `share` of their characters is left, oldest first.
+    """Shorten older answers, oldest first, until `share` of their characters is left.
 
-    The newest answers stay whole: nobody has seen them yet. What was said stays, and every call keeps an answer. Some
-    are shortened at once, so that the next turns begin alike and can be read from an endpoint's cache.
+    The newest answers stay whole: no turn has seen them yet. Calls and words stay, and every call has an answer. Some
+    answers are shortened at once, so that the next turns begin alike and can be read from an endpoint's cache.
     """
     places = [
         (number, place, _surplus(block["content"]))
@@ -166,181 +161,154 @@ def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> 
         if lost >= surplus and shortened % SHORTENED_AT_ONCE == 0:
             break
         block = changed[number][place]
-        left = [block["content"][:SHORT_ANSWER], f"[{length} characters of this answer were left out]"]
-        content = "\n".join([*left, *_end_of_element(block["content"])])
-        changed[number][place] = {**block, "content": content}
+        beginning = [block["content"][:SHORT_ANSWER], f"[{length} characters of this answer were left out]"]
+        changed[number][place] = {**block, "content": "\n".join([*beginning, *_closing_line(block["content"])])}
         lost, shortened = lost + length, shortened + 1
     note = [f"{shortened} of the older answers of its tools were shortened by {lost} characters"] if shortened else []
-    kept = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
-    return ShortPrompt(opening, 0, note, kept)
+    shorter = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
+    return ShortPrompt(opening, 0, note, shorter)
 
 
 def _surplus(content: str) -> int:
-    """Characters of an answer beyond what stays of it."""
-    return len(content) - SHORT_ANSWER - sum(len(line) + 1 for line in _end_of_element(content))
+    """Characters of an answer beyond those that remain of it."""
+    return len(content) - SHORT_ANSWER - sum(len(line) + 1 for line in _closing_line(content))
 
 
-def _end_of_element(content: str) -> list[str]:
+def _closing_line(content: str) -> list[str]:
     """The line that closes the element of an answer, if it is one."""
     last = content.rpartition("\n")[2]
     return [last] if last.startswith("</answer-") else []
 
 
-# --- what came -------------------------------------------------------------------------------------------------------
-def finish_turn(
-    role: RoleSpec[Any, Any],
-    request: ToolTurnInput,
-    draft: TurnDraft,
-    documents: Mapping[str, str],
-    account: CallAccount,
-) -> tuple[str, list[str]]:
-    """The turn's output as JSON, and the longer transcript. Raises `InvalidOutput` for a turn that says nothing."""
-    work = Draft(request, draft, documents, account)
-    before = _transcript(role, request, documents)
-    content, calls, steered = _Turn(role, work, before).read()
-    turn = TakenTurn(
-        answers=[] if not before.turns else answers_to(before.turns[-1].calls, request.answers),
-        reminder=request.reminder,
-        guidance=_untold(before, request),
-        content=content,
-        calls=calls,
-        author=draft.author,
+# --- the turn that came ----------------------------------------------------------------------------------------------
+def ground_turn(work: RoleWork[ToolTurnInput, TurnAnswer]) -> TurnResult:
+    """The calls of a turn, checked, and a reference to the longer transcript, whose text is put into `work.texts`.
+
+    Raises `InvalidOutput` for an empty turn.
+    """
+    request, before = work.request, _transcript(work.role, work.request, work.documents)
+    content, calls, steered = _TurnReader(work, before).read()
+    longer = before.with_turn(
+        TakenTurn(
+            answers=[] if not before.turns else answers_to(before.turns[-1].calls, request.answers),
+            reminder=request.reminder,
+            guidance=_new_guidance(before, request),
+            content=content,
+            calls=calls,
+            author=work.answer.author,
+        )
     )
-    longer = before.with_turn(turn)
     stored = longer.model_dump_json()
-    said = "\n".join(block["text"] for block in content if block["type"] == "text")
-    output = role.output(
+    work.texts.append(stored)
+    text = "\n".join(block["text"] for block in content if block["type"] == "text")
+    return TurnResult(
         transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=_size(longer, request)),
         calls=calls,
-        text=shorten(remove_signs_of(said).strip(), TEXT_CHARACTERS),
-        stop=draft.stop,
+        text=shorten(remove_signs_of(text).strip(), TEXT_CHARACTERS),
+        stop=work.answer.stop,
         steered=steered,
-        account=work.account_with_warnings(),
     )
-    return output.model_dump_json(), [stored]
 
 
 def _size(transcript: Transcript, request: ToolTurnInput) -> int:
-    """Bytes of what is sent again when the conversation goes on."""
-    blocks = [block for message in _said(transcript, request) for block in message.content]
-    opening = _opening(transcript, request)
-    return len(opening.encode()) + len(json.dumps(blocks, ensure_ascii=False).encode())
+    """Bytes that the next turn sends again."""
+    blocks = [block for message in _earlier(transcript, request) for block in message.content]
+    return len(_opening(transcript, request).encode()) + len(json.dumps(blocks, ensure_ascii=False).encode())
 
 
-class _Turn:
-    """Reads the blocks of one turn: ids that are unique, calls that are checked, nothing that gives the run away."""
+class _TurnReader:
+    """Reads the blocks of one turn: unique ids, checked calls, nothing that reveals the canary."""
 
-    def __init__(self, role: RoleSpec[Any, Any], work: Draft[ToolTurnInput, TurnDraft], before: Transcript) -> None:
+    def __init__(self, work: RoleWork[ToolTurnInput, TurnAnswer], before: Transcript) -> None:
         self._request = work.request
         self._warnings = work.warnings
-        self._offered = offered_tools(role, work.request)
-        self._known = {tool.name for tool in role.tools}
+        self._offered = {tool.name: tool for tool in offered_tools(work.role, work.request)}
+        self._known = {tool.name for tool in work.role.tools}
         self._used = {call.id for turn in before.turns for call in turn.calls}
         self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
-        # The journal sorts what it keeps: a turn is the same whether it was just answered or taken from there.
-        self._blocks: list[dict[str, Any]] = json.loads(json.dumps(work.draft.content, sort_keys=True))
-        self._carried_out = 0
+        # The journal sorts its entries: a turn is the same whether it was just answered or read from there.
+        self._blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
+        self._accepted = 0
 
-    def read(self) -> tuple[list[dict[str, Any]], list[ToolCall], bool]:
-        """What is kept of the turn, its calls, and whether something was taken out of it."""
+    def read(self) -> tuple[list[Block], list[ToolCall], bool]:
+        """Content of the turn, its calls, and whether it was steered."""
         blocks = [block for block in self._blocks if _says_something(block)]
         if len(blocks) > MOST_BLOCKS:
             self._warnings.append(f"{len(blocks) - MOST_BLOCKS} blocks of a turn beyond {MOST_BLOCKS} were dropped")
             blocks = blocks[:MOST_BLOCKS]
-        if not _aloud(blocks):
+        # Thoughts may weigh the canary: they go to nobody but the model that knows it anyway.
+        aloud = [(one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in THOUGHTS]
+        if not aloud:
             raise InvalidOutput("$: the answer is empty: call one of the tools")
-        reveals = self._reveals(blocks)
-        content: list[dict[str, Any]] = []
+        reveals = contains_canary(json.dumps(aloud, ensure_ascii=False), self._request.canary)
+        content: list[Block] = []
         calls: list[ToolCall] = []
         for block in blocks:
             if block["type"] == "tool_use":
-                call, given = self._call(block, REVEALS if reveals else "")
+                call, arguments = self._call(block, reveals=reveals)
                 calls.append(call)
-                content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
+                content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
             elif block["type"] == "text":
-                content.append({"type": "text", "text": TAKEN_OUT if reveals else block["text"]})
+                content.append({"type": "text", "text": "(taken out)" if reveals else block["text"]})
             else:
                 content.append(block)
         return content, calls, reveals
 
-    def _reveals(self, blocks: list[dict[str, Any]]) -> bool:
-        """Return true if a call or the text contains the canary: nothing of such a turn is used.
-
-        Thoughts may weigh it: they go to nobody but the model that knows it anyway.
-        """
-        aloud = [(block.get("text"), block.get("name"), block.get("input")) for block in _aloud(blocks)]
-        return contains_canary(json.dumps(aloud, ensure_ascii=False), self._request.canary)
-
-    def _call(self, block: dict[str, Any], problem: str) -> tuple[ToolCall, dict[str, Any]]:
+    def _call(self, block: Block, *, reveals: bool) -> tuple[ToolCall, Block]:
         """The call as checked, and its arguments as they go back to the model."""
-        name = (ODD_IN_NAMES.sub("_", str(block.get("name") or ""))[:NAME_CHARACTERS]) or "unnamed"
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"
         given = _object(block.get("input"))
-        arguments: dict[str, Any] = {}
-        if problem:
-            name = name if name in self._known else "unnamed"
+        too_long = given is not None and len(json.dumps(given)) > ARGUMENT_CHARACTERS
+        arguments: Block = {}
+        if reveals:
+            name, problem = name if name in self._known else "unnamed", REVEALS
+        elif name not in self._offered:
+            reason = "cannot be called in this turn" if name in self._known else "is no tool"
+            problem = f"{name} {reason}: call one of {', '.join(self._offered)}"
+        elif given is None:
+            problem = "the arguments are no JSON object"
+        elif too_long:
+            problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: say it more briefly"
+        elif self._accepted >= self._request.most_calls:
+            most = self._request.most_calls
+            problem = f"at most {most} calls are carried out in one turn: call it in the next one"
         else:
-            arguments, problem = self._arguments(name, given)
-        if not problem:
-            self._carried_out += 1
-        too_long = given is None or len(json.dumps(given)) > ARGUMENT_CHARACTERS
-        back = {} if given is None or too_long or problem == REVEALS else given
+            arguments, problem = _read_arguments(self._offered[name], remove_signs_of(given))
+        self._accepted += not problem
+        back = given if given is not None and not too_long and not reveals else {}
         return ToolCall(id=self._id(block.get("id")), name=name, arguments=arguments, problem=problem), back
 
-    def _arguments(self, name: str, given: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
-        """The arguments as the tool's model reads them, or why the call cannot be carried out."""
-        names = ", ".join(tool.name for tool in self._offered)
-        tool = next((tool for tool in self._offered if tool.name == name), None)
-        if tool is None:
-            wrong = "cannot be called in this turn" if name in self._known else "is no tool"
-            return {}, f"{name} {wrong}: call one of {names}"
-        if given is None:
-            return {}, "the arguments are no JSON object"
-        if len(json.dumps(given)) > ARGUMENT_CHARACTERS:
-            return {}, f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: say it more briefly"
-        if self._carried_out >= self._request.most_calls:
-            return (
-                {},
-                f"at most {self._request.most_calls} calls are carried out in one turn: call it in the next one",
-            )
-        return _read_arguments(tool, remove_signs_of(given))
-
     def _id(self, given: Any) -> str:
-        """The id that was given, if it is one and new in this conversation; else a new one."""
+        """The id that was given, if it is usable and new in this conversation; else a new one."""
         fits = isinstance(given, str) and USABLE_ID.fullmatch(given) and given not in self._used
         chosen = given if fits else next(each for each in self._unused if each not in self._used)
         self._used.add(chosen)
         return chosen
 
 
-def _read_arguments(tool: ToolSpec[Any], given: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
+    """The arguments as the tool's model reads them, or the problem in words for the model."""
     try:
-        read: dict[str, Any] = tool.arguments.model_validate(given).model_dump(mode="json")
+        read: Block = tool.arguments.model_validate(given).model_dump(mode="json")
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
-        lines = [
-            f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:PROBLEM_CHARACTERS]
-            for item in found[:MOST_PROBLEM_LINES]
-        ]
+        lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:6]]
         return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines)}"
     return read, ""
 
 
-def _aloud(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [block for block in blocks if block["type"] not in THOUGHTS]
-
-
-def _says_something(block: dict[str, Any]) -> bool:
+def _says_something(block: Block) -> bool:
     kind = block.get("type")
     if kind == "text":
         return isinstance(block.get("text"), str) and bool(block["text"].strip())
     return kind == "tool_use" or kind in THOUGHTS
 
 
-def _object(given: Any) -> dict[str, Any] | None:
-    """The arguments as an object; some endpoints write it as a text."""
+def _object(given: Any) -> Block | None:
+    """Arguments as an object; some endpoints write it as a text."""
     if isinstance(given, str):
         try:
-            given = parse_json(given).value
-        except JsonError:
+            given = json.loads(given, strict=False)
+        except (ValueError, RecursionError):
             return None
     return given if isinstance(given, dict) else None

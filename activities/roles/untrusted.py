@@ -1,20 +1,23 @@
 """Words from outside, made harmless for a prompt: still readable, never able to close or imitate our own elements.
 
-They stand in elements whose names end in a mark that no page can know, and each of their lines begins with a
-sign made of it. The mark is made of the finished part of the prompt under the run's canary, so it is filled in last.
+They are put into elements whose names end in a mark that no page can know, and each of their lines begins with a sign
+made of it. The mark is an HMAC of the finished part of the prompt under the run's canary, so it is filled in last. Ids
+are shown as labels made with the same key: a model copies them without slips, and no page can know them.
 """
 
 import hashlib
 import hmac
 import html
 import re
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from activities.roles.evidence_markers import with_escaped_markers
-from activities.roles.lenient_values import one_line
+from contracts.addresses import short_hash
 from contracts.base import Contract
-from contracts.texts import shorten
+from contracts.lenient import line_of
+from contracts.roles import RoleInput
 
 C = TypeVar("C", bound=Contract)
 
@@ -23,54 +26,48 @@ INVISIBLE_CLASS: Final = (
     "\ufff9-\ufffb\U000e0000-\U000e007f"
 )
 """Characters that a reader does not see and a model does: a place to hide words or to split a tag."""
-
 INVISIBLE: Final = re.compile(f"[{INVISIBLE_CLASS}]")
-
 OUR_ELEMENTS: Final = (
-    "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|sub_queries|earlier|draft|wishes|"
+    "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|sub_queries|earlier|draft|preferences|"
     "brief|corpus|previous|expected|improvements|asked|reflection|additional_context|statement|passage"
 )
 TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
-
-MARK: Final = "\x01"
-"""Stands for the mark until a part is finished. No word from outside can hold it: it is one of the invisible ones."""
-SIGN: Final = "\x02"
-"""Stands for what a line of data begins with, likewise."""
-MARK_CHARACTERS: Final = 10
-SIGN_CHARACTERS: Final = 2
+MARK, SIGN = "\x01", "\x02"
+"""Placeholders for the mark and for the sign of a line until a part is finished. Both are invisible characters, which
+no guarded text contains."""
 SIGN_END: Final = "¦"
-ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{{SIGN_CHARACTERS}}}{SIGN_END} ?")
-IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{{SIGN_CHARACTERS}}}){SIGN_END}", re.IGNORECASE)
+ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
+IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
 LINE_CHARACTERS: Final = 160
 """Longer lines of a page are broken between words, so that a sign is never far away."""
 
 
 def guard(text: str) -> str:
-    """The text without invisible characters; tags named like ours lose their opening sign."""
+    """Remove invisible characters, and the opening sign of tags named like ours."""
     return IMITATED_SIGN.sub("|", TAG.sub("‹", INVISIBLE.sub("", text)))
 
 
 def guard_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, so that it cannot imitate a line of ours, nor a marker.
+    """Guard a text on one line of at most `limit` characters, so that it cannot imitate a line or a marker of ours.
 
     What looks like a marker is escaped as Markdown has it: a model that copies it writes words, not a citation.
     """
-    return with_escaped_markers(shorten(one_line(guard(text)), limit))
+    return with_escaped_markers(line_of(guard(text), limit))
 
 
 def attribute(text: str, limit: int = 300) -> str:
-    """The text as the value of an attribute, without the quotation marks around it."""
+    """Guard a text as the value of an attribute, without the quotation marks around it."""
     return html.escape(guard_line(text, limit), quote=True)
 
 
 def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
-    """An element of data, with a sign before each line of words; the lines are guarded already. Empty without lines."""
+    """Put guarded lines into an element of data, with a sign before each line of words. Empty without lines."""
     signed = [f"{SIGN}{line}" if line.strip() else "" for line in lines]
     return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"]) if signed else ""
 
 
 def break_lines(text: str) -> Iterator[str]:
-    """The lines of a guarded text, long ones broken where there is a space: quotes are found over line breaks, too."""
+    """Split a guarded text into lines, long ones at a space: quotes are found over line breaks, too."""
     for line in text.splitlines():
         start = 0
         while len(line) - start > LINE_CHARACTERS:
@@ -85,30 +82,56 @@ def break_lines(text: str) -> Iterator[str]:
 
 
 def seal(part: str, canary: str) -> str:
-    """A finished part of a prompt with its mark, which the part begins with; unchanged if it holds no data.
+    """Fill in the mark of a finished part of a prompt; a part without data is unchanged.
 
-    The same part gets the same mark in every call of a run, so that calls made again and beginnings that calls share
-    stay what they are; another part, or another run, gets another one.
+    The same part gets the same mark in every call of a run, so that repeated calls and beginnings that calls share
+    are the same bytes; another part, or another run, gets another one.
     """
     if MARK not in part:
         return part
-    mark = hmac.new(canary.encode(), part.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:MARK_CHARACTERS]
-    sign = f"{mark[:SIGN_CHARACTERS]}{SIGN_END}"
-    told = f'Below, names of elements of data end in "-{mark}", and their lines begin with "{sign}".\n\n'
-    return told + part.replace(MARK, mark).replace(SIGN, sign)
+    mark = hmac.new(canary.encode(), part.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:10]
+    sign = f"{mark[:2]}{SIGN_END}"
+    notice = f'Below, names of elements of data end in "-{mark}", and their lines begin with "{sign}".\n\n'
+    return notice + part.replace(MARK, mark).replace(SIGN, sign)
 
 
-def remove_signs(draft: C) -> C:
-    """What a model wrote, without the signs that it copied from the lines it was shown."""
-    if SIGN_END not in draft.model_dump_json():
-        return draft
-    return type(draft).model_validate(remove_signs_of(draft.model_dump()))
+def remove_signs(answer: C) -> C:
+    """Remove the signs that a model copied from the lines of its prompt."""
+    if SIGN_END not in answer.model_dump_json():
+        return answer
+    return type(answer).model_validate(remove_signs_of(answer.model_dump()))
 
 
 def remove_signs_of(value: Any) -> Any:
-    """The same for plain JSON."""
+    """Do the same with plain JSON."""
     if isinstance(value, str):
         return ANY_SIGN.sub("", value)
     if isinstance(value, dict):
         return {name: remove_signs_of(part) for name, part in value.items()}
     return [remove_signs_of(part) for part in value] if isinstance(value, list) else value
+
+
+# --- canary and labels -----------------------------------------------------------------------------------------------
+def new_canary() -> str:
+    """Make the canary of a run: 24 hexadecimal digits that cannot be guessed."""
+    return secrets.token_hex(12)
+
+
+def label_key(request: RoleInput) -> str:
+    """Key of a run's labels: no page can know it, and a repeated call has the same."""
+    named = f"labels/{request.tenant}/{request.research_id}"
+    return hmac.new(request.canary.encode(), named.encode(), hashlib.sha256).hexdigest()
+
+
+def label_of(identity: str, key: str) -> str:
+    """Name of an id in the prompts of a run: its kind and ten digits; an id that is no longer than that stays."""
+    label = f"{identity.partition('-')[0]}-{short_hash(key, identity)}"
+    return label if len(identity) > len(label) else identity
+
+
+def label_all(identities: Iterable[str], key: str) -> dict[str, str]:
+    """Ids of a call by their labels. A label that two ids share names neither."""
+    by_label: dict[str, list[str]] = {}
+    for identity in dict.fromkeys(identities):
+        by_label.setdefault(label_of(identity, key), []).append(identity)
+    return {label: found[0] for label, found in by_label.items() if len(found) == 1}

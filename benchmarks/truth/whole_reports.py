@@ -31,7 +31,7 @@ from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, StopReason
-from providers.reading.extraction import extract
+from providers.reading.documents import extract
 from providers.text import sentence_spans
 from tests.fakes import checking_work, model_scenarios
 from tests.fakes.messages_api import MessagesApi

@@ -1,4 +1,4 @@
-"""`delete` and `sweep`: remove runs from everywhere they left something."""
+"""`delete`: remove runs from everywhere they left something."""
 
 import asyncio
 from datetime import timedelta
@@ -53,18 +53,6 @@ async def delete_older_than(days: float, *, yes: bool) -> int:
     return ExitCode.COMPLETED
 
 
-async def sweep() -> int:
-    """Remove what `retention_days` says is too old, and documents that no run uses, as workers do by themselves."""
-    async with open_context() as context:
-        days = context.settings.retention_days
-    if days is None:
-        raise CommandError(
-            "nothing says how long runs are kept: set retention_days in research.toml (or RESEARCH_RETENTION_DAYS), "
-            "or use `research delete --older-than DAYS`"
-        )
-    return await delete_older_than(days, yes=True)
-
-
 def _span(days: float) -> str:
     return "1 day" if days == 1 else f"{days:g} days"
 
@@ -105,7 +93,7 @@ async def _remove(
         raise CommandError(message, ExitCode.FAILED) from None
     record_deleted_histories(context.settings.home, removed.histories)
     if removed.kept:
-        output.tell(f"{removed.kept}; the next `research delete` or `research sweep` removes them then")
+        output.tell(f"{removed.kept}; the next `research delete` removes them then")
     return removed
 
 

@@ -28,7 +28,7 @@ from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
-from providers.search.reachability import probe, probe_address
+from providers.search.availability import probe, probe_address
 from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError

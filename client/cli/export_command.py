@@ -12,12 +12,11 @@ from client.cli.command_context import CommandContext, open_context
 from client.cli.command_errors import CommandError, ExitCode
 from client.cli.folders import exists
 from client.cli.report_files import FORMATS, write_atomically
-from client.exchange.bibliography import to_bibtex, to_csl, to_ris
-from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, PROVENANCE, REPORT, text_path
+from client.exchange.bibliography import to_bibtex, to_csl
+from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, REPORT, text_path
 from client.exchange.bundle_writing import compose_bundle
 from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report
 from client.exchange.pdf_export import to_pdf
-from client.exchange.provenance import to_prov
 from client.exchange.word_document import to_docx
 from contracts.evidence import DocumentRef
 from providers.errors import ContentMissing
@@ -27,9 +26,7 @@ EXPORTS: Final[dict[str, Callable[[ExportedReport], bytes]]] = {
     "docx": to_docx,
     "pdf": to_pdf,
     "bibtex": to_bibtex,
-    "ris": to_ris,
     "csl": to_csl,
-    "prov": to_prov,
 }
 NOT_TEXT: Final = ("docx", "pdf")
 
@@ -37,7 +34,7 @@ NOT_TEXT: Final = ("docx", "pdf")
 async def export(target: str, *, bundle: Path | None, quotes_only: bool, form: str | None, out: Path | None) -> int:
     """Write a bundle or one format. Raises `CommandError`."""
     if (bundle is None) == (form is None):
-        raise CommandError("say what to write: --bundle FILE.zip, or --format docx, pdf, bibtex, ris, csl or prov")
+        raise CommandError("say what to write: --bundle FILE.zip, or --format docx, pdf, bibtex or csl")
     if form is not None and form not in EXPORTS:
         raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
     if quotes_only and bundle is None:
@@ -96,7 +93,7 @@ async def _bundle(target: str, *, quotes_only: bool) -> bytes:
         research_id = await context.resolve(target)
         forms = await _forms(context, research_id)
         report = read_report(parse_report(forms["json"], f"the stored report of {research_id}"))
-        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"], PROVENANCE: to_prov(report)}
+        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"]}
         if not quotes_only:
             files |= await _texts(context, report)
     if sum(map(len, files.values())) > LARGEST_BYTES:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, get_type_hint
 
 import typer
 
-from client.cli import output
 from client.cli.command_errors import run_guarded
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="a research.toml of which every key counts, in place of the working directory's",
+        help="a research.toml to read over your own",
         show_default=False,
     ),
 ]
@@ -218,13 +217,10 @@ def _with_config(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def command_settings(flags: "Flags | None" = None) -> "Settings":
-    """The settings of a command; says what of the working directory's file was not used. Raises `SettingsError`."""
+    """The settings of a command. Raises `SettingsError`."""
     from workers.settings.loading import Flags, load_settings  # noqa: PLC0415  `--help` needs none of it
 
-    settings = load_settings(replace(flags or Flags(), config=NAMED.get()))
-    if settings.left_out:
-        output.tell(settings.left_out)
-    return settings
+    return load_settings(replace(flags or Flags(), config=NAMED.get()))
 
 
 def finish(work: Coroutine[Any, Any, int]) -> NoReturn:

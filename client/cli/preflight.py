@@ -25,8 +25,8 @@ from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceTable
-from providers.search.availability import BY_MODEL, TRAITS
-from providers.search.reachability import probe, probe_address
+from providers.search.availability import probe, probe_address
+from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from workers.dev_server import describe_server
 from workers.private_files import files_of_person
 from workers.resolution_inputs import configuration_of, search_choices
@@ -84,8 +84,7 @@ async def announce(
     for advice in resolved.advice:
         output.tell(advice)
     for notice in context.settings.notices():
-        if notice != context.settings.left_out:  # told before anything else
-            output.tell(notice)
+        output.tell(notice)
     return resolved
 
 
@@ -194,7 +193,8 @@ def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate |
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
     stated = {name: price / 1_000 for name, price in context.settings.search.usd_per_1000.items()}
-    known = {name: 0.0 for name, traits in TRAITS.items() if not traits.paid} | stated
+    free = ["corpus", *(name for name in declared_names() if not search_declaration(name).paid)]
+    known = dict.fromkeys(free, 0.0) | stated
     models = context.settings.models
     return estimate_of(resolved, PriceTable(models.prices), known, models.endpoints)
 

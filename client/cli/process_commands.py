@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - what a command does is loaded when it is called, so that `--help` is instant
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -86,27 +85,6 @@ def doctor(as_json: AsJson = False) -> None:
     from client.cli.doctor import doctor as work
 
     finish(work(as_json=as_json))
-
-
-@processes.command("trust")
-def trust(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="the file")] = Path("research.toml"),
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="trust it no longer")] = False,
-) -> None:
-    """Let every key of the research.toml of a folder count, until the file changes.
-
-    Of a file that lies in the working directory only harmless keys count, because anybody may have put it there: see
-    docs/configuration.md. This command shows what else the file would set, asks, and remembers path and content.
-
-    research trust                         the research.toml of this folder
-    research trust work/research.toml
-    research trust --forget
-    """
-    from client.cli.trust import trust as work
-
-    finish(work(file.absolute(), yes=yes, forget=forget))
 
 
 CORPUS_HELP = """Folders of documents that runs may search.

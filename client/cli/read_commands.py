@@ -134,13 +134,13 @@ def export(
         bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
     ] = False,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="docx|pdf|bibtex|ris|csl|prov", help="one format instead")
+        str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write the format there")] = None,
 ) -> None:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
 
-    A bundle is a ZIP file: the report in its three forms, its provenance, the archived text of each source, and a
+    A bundle is a ZIP file: the report in its three forms, the archived text of each source, and a
     manifest of SHA-256 hashes. Whoever gets it checks it with `research audit FILE.zip`, with nothing else at hand.
     Texts of others may not be yours to pass on: --quotes-only leaves all but the quoted passages out.
 
@@ -148,8 +148,7 @@ def export(
     research export last --bundle vacuum.zip --quotes-only
     research export last --format docx --out vacuum.docx
     research export last --format pdf --out vacuum.pdf
-    research export last --format bibtex > vacuum.bib      (or ris, or csl: CSL-JSON)
-    research export last --format prov > report.prov.json  (W3C PROV-JSON)
+    research export last --format bibtex > vacuum.bib      (or csl: CSL-JSON)
     """
     from client.cli.export_command import export as work
 

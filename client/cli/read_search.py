@@ -15,7 +15,6 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.texts import plural
-from contracts.vocabulary import PageAccess
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.storage.content import hash_of
@@ -121,7 +120,7 @@ def _tell_document(given: str, document: ExtractedDocument, *, as_json: bool) ->
         output.json_line(_line(given, document))
         return
     output.say(f"{printable(document.title) or given}   {document.media_type}   {len(document.text):,} characters")
-    for line in [_origin(document), _access(document), *document.warnings]:
+    for line in [_origin(document), *document.warnings]:
         if line:
             output.say(printable(line))
     output.say(document.text[:SHOWN_CHARACTERS] + ("\n…" if len(document.text) > SHOWN_CHARACTERS else ""))
@@ -131,12 +130,6 @@ def _origin(document: ExtractedDocument) -> str:
     """Who wrote it, where and when, in which language, as far as that is known."""
     known = [", ".join(document.authors), document.publisher, document.published_at, document.language]
     return " · ".join(part for part in known if part)
-
-
-def _access(document: ExtractedDocument) -> str:
-    if document.access is PageAccess.OPEN:
-        return ""
-    return f"the page does not show its full content: {document.access.replace('_', ' ')}"
 
 
 def _tell_failure(given: str, error: ProviderError, *, as_json: bool) -> None:
@@ -157,7 +150,6 @@ def _line(given: str, document: ExtractedDocument | None, error: dict[str, str] 
         "content_hash": document and hash_of(document.raw),
         "characters": len(document.text) if document else 0,
         "media_type": document and document.media_type,
-        "access": document and document.access.value,
         "language": document and document.language,
         "authors": document.authors if document else [],
         "publisher": document and document.publisher,

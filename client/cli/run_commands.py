@@ -246,14 +246,3 @@ def delete(
     if bool(research_id) == (older_than is not None):
         raise typer.BadParameter("name one run, or say --older-than DAYS")
     finish(work(research_id, yes=yes) if older_than is None else delete_older_than(older_than, yes=yes))
-
-
-@runs.command("sweep")
-def sweep() -> None:
-    """Remove all runs that are older than `retention_days`, and stored documents that no run names.
-
-    Workers of the pool `records` do it by themselves.
-    """
-    from client.cli.delete import sweep as work
-
-    finish(work())

@@ -1,8 +1,7 @@
-"""The cited sources as BibTeX, RIS and CSL-JSON. Titles and names are data: nothing in them ends a field."""
+"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: nothing in them ends a field."""
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,19 +23,12 @@ DATE: Final = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?")
 IN_ADDRESS: Final = "/?#[]@!$&'()*+,;=:%-._~"
 
 BIBTEX_KINDS: Final = {"academic": "article"}
-RIS_KINDS: Final = {"academic": "JOUR", "news": "NEWS", "web": "ELEC"}
 CSL_KINDS: Final = {"academic": "article-journal", "news": "article-newspaper", "web": "webpage"}
 
 
 def to_bibtex(report: ExportedReport) -> bytes:
     """One entry for each cited source; the key is the id of the source."""
     return "\n".join(_bibtex_entry(number, source) for number, source in report.numbered()).encode()
-
-
-def to_ris(report: ExportedReport) -> bytes:
-    """One record for each cited source, with the line ends that RIS asks for."""
-    lines = [line for number, source in report.numbered() for line in _ris_lines(number, source)]
-    return "".join(f"{line}\r\n" for line in lines).encode()
 
 
 def to_csl(report: ExportedReport) -> bytes:
@@ -73,29 +65,6 @@ def _bibtex_name(name: str) -> str:
     line = safe_line(name)
     whole = re.search(r"\band\b|,", line, re.IGNORECASE)
     return f"{{{_latex(line)}}}" if whole else _latex(line)
-
-
-def _ris_lines(number: int, source: ExportedSource) -> Iterator[str]:
-    kind = RIS_KINDS.get(source.source_type, "GEN")
-    published = DATE.match(source.published_at or "")
-    yield f"TY  - {kind}"
-    fields = [
-        ("ID", source.id),
-        ("TI", _title(source)),
-        *(("AU", name) for name in source.authors),
-        ("T2", source.venue),
-        ("PB", source.publisher),
-        ("PY", published[1] if published else ""),
-        ("DA", "/".join(part for part in published.groups() if part) if published else ""),
-        ("DO", source.doi),
-        ("UR", _address(source.url)),
-        ("Y2", _day(source.retrieved_at).replace("-", "/")),
-        ("N1", f"[{number}] of the report"),
-    ]
-    for tag, value in fields:
-        if line := safe_line(value):
-            yield f"{tag}  - {line}"
-    yield "ER  - "
 
 
 def _csl_item(number: int, source: ExportedSource) -> dict[str, Any]:

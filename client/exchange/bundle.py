@@ -12,8 +12,7 @@ MANIFEST: Final = "manifest.json"
 REPORT: Final = "report.json"
 MARKDOWN: Final = "report.md"
 HTML: Final = "report.html"
-PROVENANCE: Final = "report.prov.json"
-MEMBER: Final = re.compile(r"manifest\.json|report\.(?:md|html|json|prov\.json)|texts/[0-9a-f]{64}\.txt")
+MEMBER: Final = re.compile(r"manifest\.json|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
 """Every name that a bundle may hold; there are no folders, no other places and no links."""
 
 MOST_FILES: Final = 20_000

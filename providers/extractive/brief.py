@@ -6,7 +6,15 @@ from typing import Final
 
 from contracts.evidence import supported_confidence, voice_of
 from contracts.plan import OTHER_FORM
-from contracts.roles import AnalysisDraft, AnalyzeInput, FindingDraft, GapDraft, QuoteDraft, ReportTextDraft, WriteInput
+from contracts.roles import (
+    AnalyzeInput,
+    AnalyzerAnswer,
+    ProposedFinding,
+    ProposedGap,
+    Quote,
+    SynthesizerAnswer,
+    WriteInput,
+)
 from contracts.texts import shorten
 from providers.extractive.ranking import FLOOR, Passage, Ranking, distinct
 from providers.text import language_data, meaning_words, stem
@@ -23,28 +31,28 @@ MARKUP: Final = re.compile(
 ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 
-def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalysisDraft:
+def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Quote the passages of one sub-query that reach the floor."""
     ranking = Ranking(task, documents, task.query if task.sub_query.facet == OTHER_FORM else task.sub_query.text)
     passages = [one for one in ranking.passages() if one.coverage >= FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
     silent = not passages and task.sub_query.facet != OTHER_FORM
-    return AnalysisDraft(
+    return AnalyzerAnswer(
         findings=[_finding(one, ranking.text(one)) for one in distinct(passages, task.max_findings)],
-        gaps=[GapDraft(description=f"No passage matches enough of “{text}”.", priority=2)] if silent else [],
+        gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if silent else [],
     )
 
 
-def _finding(passage: Passage, text: str) -> FindingDraft:
+def _finding(passage: Passage, text: str) -> ProposedFinding:
     source = passage.source
-    return FindingDraft(
+    return ProposedFinding(
         content=shorten(" ".join(text.split()), STATEMENT_CHARACTERS),
         confidence=supported_confidence([(voice_of(source.url, source.publisher), source.quality)]).value,
-        quotes=[QuoteDraft(source_id=source.id, quote=text, start=passage.start)],
+        quotes=[Quote(source_id=source.id, quote=text, start=passage.start)],
     )
 
 
-def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
+def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     """Show the passages that were found, best first, and the words of the question that none of them has."""
     say = language_data(task.language).brief
     ranking = Ranking(task, documents, task.query)
@@ -71,7 +79,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> ReportTextDraft:
     uncovered = _uncovered(task, found, say)
     if uncovered or not found:
         lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
-    return ReportTextDraft(markdown="\n".join(lines).rstrip() + "\n")
+    return SynthesizerAnswer(markdown="\n".join(lines).rstrip() + "\n")
 
 
 def _uncovered(task: WriteInput, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:

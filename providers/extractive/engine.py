@@ -1,10 +1,10 @@
-"""`ExtractiveEngine`: every role without a language model, as pure functions in a child process that can be killed."""
+"""`ExtractiveEngine`: every role without a language model, as pure functions off the event loop."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from contracts.base import Contract
 from contracts.checking_roles import ReviewInput
 from contracts.orchestrator_roles import AGENT, INTAKE, ORCHESTRATOR, OutlineInput
 from contracts.reflective_roles import (
@@ -20,6 +20,7 @@ from contracts.roles import (
     PlanInput,
     RefineInput,
     ReflectInput,
+    RoleAnswer,
     RoleInput,
     WriteInput,
 )
@@ -27,13 +28,10 @@ from contracts.tool_turns import ToolTurnInput, Transcript
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import brief, roles
-from providers.interfaces import EngineAnswer, EngineTask, IsolatedCalls
+from providers.interfaces import EngineAnswer, EngineTask
 
-ROLE_SECONDS: Final = 40.0
-"""Limit of one role: two attempts and what comes before and after fit into the time of their activity."""
-MAKE_DRAFT: Final = f"{__name__}:make_draft"
-
-WORK: Final[Mapping[type[RoleInput], Callable[[Any], Contract]]] = {
+Work = Callable[[Any, Any], RoleAnswer]
+WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     ClarifyInput: roles.clarify,
     PlanInput: roles.plan,
     ReflectInput: roles.reflect,
@@ -45,13 +43,13 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], Contract]]] = {
     ReflectOnStepInput: roles.reflect_on_step,
     OutlineInput: roles.outline,
 }
-WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Callable[[Any, Mapping[str, str]], Contract]]] = {
+WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     AnalyzeInput: brief.analyze,
     WriteInput: brief.write,
     ReviewInput: roles.review,
 }
 """What does each role, by its input; these work on stored texts, by their hashes."""
-SCRIPTS: Final[Mapping[str, Callable[[Any, Transcript], Contract]]] = {
+SCRIPTS: Final[Mapping[str, Work]] = {
     INTAKE.name: roles.take_in,
     ORCHESTRATOR.name: roles.orchestrate,
     AGENT.name: roles.work,
@@ -65,39 +63,32 @@ class ExtractiveEngine:
     kind = EngineKind.EXTRACTIVE
     paid = False
 
-    def __init__(self, isolated: IsolatedCalls) -> None:
-        """Work in the children of `isolated`, which belong to whoever made them."""
-        self._isolated = isolated
-
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role. Raises `InvalidCall` for a role that this engine does not know, `InputUnprocessable`."""
+        """Do one role. Raises `InvalidCall` for a role that this engine does not know."""
         role = task.role
-        packed = await self._isolated.call(
-            MAKE_DRAFT, role.name, role.module, task.input, task.documents, seconds=ROLE_SECONDS
-        )
-        return EngineAnswer(draft=role.draft.model_validate_json(packed), engine=self.kind)
+        answer = await asyncio.to_thread(_answer, role.name, role.module, task.input, task.documents)
+        return EngineAnswer(content=answer, engine=self.kind)
 
     async def close(self) -> None:
-        """Do nothing: the children belong to others."""
+        """Do nothing: the engine has nothing open."""
 
 
-def make_draft(role: str, module: str | None, given: RoleInput, documents: Mapping[str, str]) -> str:
-    """Return the draft of a role as JSON; a role from outside the product brings `draft` in its module."""
-    own = getattr(import_module(module), "draft", None) if module is not None else None
-    return _draft(role, own, given, documents).model_dump_json()
+def script_of(role: str, module: str | None) -> Work | None:
+    """Return the script of a role with tools: its own, else `draft` of its module; None where it has none."""
+    own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
+    return SCRIPTS.get(role) or own
 
 
-def _draft(
-    role: str, own: Callable[[Any, Any], Contract] | None, given: RoleInput, documents: Mapping[str, str]
-) -> Contract:
+def _answer(role: str, module: str | None, given: RoleInput, documents: Mapping[str, str]) -> RoleAnswer:
     if isinstance(given, ToolTurnInput):
-        script = SCRIPTS.get(role) or own
-        if script is not None:
-            past = given.transcript
-            return script(
-                given, Transcript.model_validate_json(documents[past.hash]) if past else Transcript(opening="")
-            )
-    elif own is not None:
+        script = script_of(role, module)
+        if script is None:
+            raise InvalidCall(f"the role {role} cannot be done without a model")
+        past = given.transcript
+        transcript = Transcript.model_validate_json(documents[past.hash]) if past else Transcript(opening="")
+        return script(given, transcript)
+    own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
+    if own is not None:
         return own(given, documents)
     for kind in type(given).__mro__:
         if kind in WORK:

@@ -16,10 +16,9 @@ import json_repair
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from contracts.base import Contract
 from contracts.outcome import Usage
-from contracts.roles import RoleSpec
-from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnDraft, offered_tools
+from contracts.roles import RoleAnswer, RoleSpec
+from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
 from contracts.tools import ToolSpec
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
@@ -133,19 +132,19 @@ def _name(given: Any) -> str:
 
 # --- answers of a schema ---------------------------------------------------------------------------------------------
 @lru_cache(maxsize=64)
-def schema_text(answer: type[Contract]) -> str:
+def schema_text(answer: type[RoleAnswer]) -> str:
     """JSON schema of an answer, fields in the order of their declaration."""
     return json.dumps(answer.model_json_schema())
 
 
-def answer_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
+def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     """Read the answer of a reply, with a warning for each liberty that was taken.
 
     Raises `AnswerRefused`, `AnswerCut` (however complete a cut answer looks), or `InvalidOutput`.
     """
     check_end(reply)
     if isinstance(reply.tool_input, dict) and not role.plain_text:
-        return _validated(role, reply.tool_input), []
+        return _validated(role, reply.tool_input, [])
     text, warnings = without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     if not text:
         raise InvalidOutput("$: the answer is empty")
@@ -155,7 +154,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[Contract, list[str]]:
     if role.plain_text:
         if not complete:
             raise AnswerCut("the endpoint did not say that the answer was complete")
-        return _validated(role, {next(iter(role.draft.model_fields)): _without_fence(text)}), warnings
+        return _validated(role, {role.text_field: _without_fence(text)}, warnings)
     answer, liberties = _from_text(role, text, may_close=complete and not role.whole_answers)
     return answer, [*warnings, *liberties]
 
@@ -184,12 +183,12 @@ def _without_fence(text: str) -> str:
     return body.strip() if fenced else text
 
 
-def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[Contract, list[str]]:
+def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, list[str]]:
     """The first object in the text that fits the schema. Raises `InvalidOutput` with the first problem."""
     problem: InvalidOutput | None = None
     for value, warnings in _objects(text.rstrip("` \n"), may_close=may_close):
         try:
-            return _validated(role, _encodable(value) if "\\u" in text else value), warnings
+            return _validated(role, _encodable(value) if "\\u" in text else value, warnings)
         except InvalidOutput as error:
             problem = problem or error
     raise problem or InvalidOutput("$: the answer holds no JSON object that can be read")
@@ -223,9 +222,10 @@ def _is_whole(text: str, error: json.JSONDecodeError, *, may_close: bool) -> boo
     return "}" in text[-200:]
 
 
-def _validated(role: Role, value: Any) -> Contract:
+def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer, list[str]]:
+    """The answer of the schema, with one warning more for each value that was read leniently."""
     try:
-        return role.draft.model_validate(value)
+        return role.answer.model_validate(value, context=warnings), warnings
     except ValidationError as error:
         raise InvalidOutput(problem_of(error)) from None
 
@@ -254,7 +254,7 @@ def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
     return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
 
 
-def turn_of(author: str, reply: ChatReply) -> tuple[TurnDraft, list[str]]:
+def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
     """Read a turn, with a warning for each liberty that was taken.
 
     Raises `AnswerRefused`, `AnswerCut` (a call whose end is missing must not be carried out), or `InvalidOutput`.
@@ -271,7 +271,7 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnDraft, list[str]]:
             content.append(block)
     if all(block["type"] in THOUGHTS for block in content):
         raise InvalidOutput("$: the answer is empty: call one of the tools")
-    return TurnDraft(content=content, stop=reply.stop_reason or "", author=author), list(dict.fromkeys(warnings))
+    return TurnAnswer(content=content, stop=reply.stop_reason or "", author=author), list(dict.fromkeys(warnings))
 
 
 # --- the journal of paid calls ---------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def request_fingerprint(task: EngineTask) -> str:
         "prompt": task.prompt,
         "repair": task.input.repair,
         "model": task.input.model,
-        "schema": schema_text(task.role.draft),
+        "schema": schema_text(task.role.answer),
         "plain_text": task.role.plain_text,
         "output_tokens": task.role.output_tokens,
         "messages": [[message.role, message.content] for message in task.messages],
@@ -300,7 +300,7 @@ def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
     entry: dict[str, Any] = {"model": answer.model, "usage": answer.usage.model_dump(mode="json")}
     if isinstance(answer, EngineAnswer):
         entry |= {
-            "draft": answer.draft.model_dump(mode="json"),
+            "content": answer.content.model_dump(mode="json"),
             "engine": answer.engine.value,
             "warnings": answer.warnings,
             "share": answer.share,
@@ -320,7 +320,7 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
         usage = Usage.model_validate(entry["usage"])
         if "unusable" not in entry:
             return EngineAnswer(
-                draft=role.draft.model_validate(entry["draft"]),
+                content=role.answer.model_validate(entry["content"]),
                 engine=EngineKind(entry["engine"]),
                 model=entry["model"],
                 usage=usage,

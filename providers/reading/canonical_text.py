@@ -1,20 +1,61 @@
-"""The canonical text and its builder: blocks with exact offsets."""
+"""The canonical text of a document: a light Markdown, the same on every reading, with the offsets of its blocks."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from contracts.vocabulary import PageAccess
-from providers.reading.cleaning import one_line
+from contracts.addresses import normalize, with_few_marks
 
-BACKTICKS: Final = re.compile("`+")
+INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Soft hyphens, zero-width and bidirectional controls, variation selectors, Unicode tags."""
+CONTROL: Final = "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+UNSEEN: Final = re.compile(f"[{INVISIBLE}{CONTROL}]+")
+PLAIN: Final = re.compile(r"[\t\n -~]*")
+LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+
+LITERAL_MARK: Final = "\ue001"
+"""Precedes words of a page that would read as markup, until the text is written."""
+TERM_MARK: Final = "\ue002"
+"""Precedes the term of a definition list."""
+LIST_END_MARK: Final = "\ue003"
+"""The line after a definition list."""
+LINK_MARK: Final = "\ue004"
+"""Precedes a paragraph or list item that is mostly links."""
+MARKS: Final = re.compile("[\ue001-\ue004]")
+PAGE_MARK: Final = "\ue000{page_num}\ue000"
+"""The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
+
 TEXT_LIMIT: Final = 2_000_000
-"""Characters of text that are kept of one document; whole blocks beyond it are left out, save the very first."""
+"""Characters of one document. Whole blocks beyond it are dropped."""
+LIST_DEPTH: Final = 5
+
+MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
+LINE: Final = re.compile(
+    r"(?P<fence> *+(?:`{3,}|~{3,}))(?![^\n]*`)"
+    r"|(?P<heading>#{1,6}) (?P<title>.*)"
+    r"|(?P<rule> *+(?:-{3,}|\*{3,}|_{3,})[ ]*$)"
+    r"|(?P<row>\|.*)"
+    r"|(?P<indent> *+)(?P<item>[-*+]|\d{1,9}[.)])[ ]+(?P<words>.*)"
+)
+RULE_OF_TABLE: Final = re.compile(r"\|[\s:|-]*-[\s:|-]*")
+CELL_END: Final = re.compile(r"(?<!\\)\|")
+INLINE: Final = re.compile(
+    r"(?P<code>(?P<ticks>`+)(?!`).{1,500}?(?<!`)(?P=ticks)(?!`))"
+    r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|!\[[^\[\]\n]{0,500}\]\([^()\n]{0,2000}\)"
+    r"|\[(?P<label>[^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)"
+    r"|\^(?P<raised>[^\s^]{1,20})\^"
+    r"|<(?P<address>https?://[^<>\s]{1,2000})>"
+    r"|(?<![\w*])(?P<signs>\*{1,3}|~~)(?=\S)(?P<emphasis>[^\n]{1,1000}?)(?<=\S)(?P=signs)(?![\w*])"
+)
 
 
 class BlockKind(StrEnum):
-    """What a block of a document is."""
+    """Kinds of blocks."""
 
     HEADING = "heading"
     PARAGRAPH = "paragraph"
@@ -22,10 +63,6 @@ class BlockKind(StrEnum):
     TERM = "term"
     ROW = "row"
     CODE = "code"
-
-
-TIGHT: Final = {BlockKind.ITEM, BlockKind.ROW}
-"""Kinds that stand on consecutive lines with their like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +74,27 @@ class Block:
     end: int
     level: int = 0
     """1 to 6 for headings, else 0."""
-    link_share: float = 0.0
-    """Share of its characters that are link text."""
     term: int | None = None
-    """Start of the term that it explains; None outside definition lists."""
+    """Start of the term whose definition it belongs to."""
+    points_elsewhere: bool = False
+    """Whether it is mostly links."""
+
+
+@dataclass(frozen=True)
+class CanonicalText:
+    """The text with its blocks."""
+
+    text: str
+    blocks: list[Block]
+    pages: list[int]
+    """Offset at which each page begins; empty for documents without pages."""
+    cut: bool
+    """Whether blocks beyond the limit were dropped."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """What a document says, and what it says about itself."""
+    """The canonical text of a document, and its statements about itself."""
 
     title: str
     text: str
@@ -56,32 +105,168 @@ class Extraction:
     publisher: str | None = None
     published_at: str | None = None
     pages: list[int] = field(default_factory=list)
-    """Offset at which each page begins; empty where a document has no pages."""
+    """Offset at which each page begins; empty for documents without pages."""
     cut: bool = False
-    """Whether text was left out because there was too much."""
-    access: PageAccess = PageAccess.OPEN
     warnings: list[str] = field(default_factory=list)
-    """What was left out, cut or taken from elsewhere: one short line each."""
+    """One short line for each part of the document that is missing from the text."""
 
 
-class TextBuilder:
-    """Puts blocks one after another and keeps their offsets."""
+def canonical_text(markdown: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> CanonicalText:
+    r"""Rewrite Markdown as canonical text.
 
-    def __init__(self, limit: int = TEXT_LIMIT) -> None:
-        self._parts: list[str] = []
-        self._length = 0
-        self.limit = limit
+    Blank lines part blocks, a paragraph keeps its forced line ends only, code stands between fences, a term on the
+    line above its definition. `escaped`: whether the Markdown has inline markup (emphasis, links, `\*`), which is
+    dropped; inline code remains.
+    """
+    writer = _Writer(limit, escaped=escaped)
+    writer.write(markdown)
+    return CanonicalText("".join(writer.parts), writer.blocks, writer.pages, writer.cut)
+
+
+def clean(text: str) -> str:
+    """Unify line ends, drop invisible and control characters, and compose (NFC). Idempotent."""
+    if PLAIN.fullmatch(text):
+        return text
+    text = with_few_marks(UNSEEN.sub("", LINE_END.sub("\n", text)))
+    composed = normalize("NFC", text)
+    # Composing can leave more marks on a letter than allowed: some are written as two.
+    return text if composed == text else with_few_marks(composed)
+
+
+def one_line(text: str) -> str:
+    """Collapse white space to single spaces."""
+    return " ".join(text.split())
+
+
+def plain_inline(words: str) -> str:
+    """Drop the inline markup of Markdown, except for code."""
+    return INLINE.sub(_plain, words) if any(sign in words for sign in "\\`*[~<^") else words
+
+
+def _plain(found: re.Match[str]) -> str:
+    if found["code"]:
+        return found["code"]
+    if found["emphasis"]:
+        return plain_inline(found["emphasis"])
+    if found["raised"]:
+        return "^" + found["raised"]
+    return found["escaped"] or plain_inline(found["label"] or "") or found["address"] or ""
+
+
+class _Writer:
+    """Writes the blocks of a Markdown text one after another, and their offsets."""
+
+    def __init__(self, limit: int, *, escaped: bool) -> None:
+        self.parts: list[str] = []
         self.blocks: list[Block] = []
-        self.term: int | None = None
-        """The term that the next blocks explain."""
+        self.pages: list[int] = []
         self.cut = False
+        self._limit = limit
+        self._escaped = escaped
+        self._length = 0
+        self._open: list[str] = []
+        self._bullet = ""
+        self._after_term = self._in_table = False
+        self._term: int | None = None
 
-    @property
-    def length(self) -> int:
-        """Characters so far."""
-        return self._length
+    def write(self, markdown: str) -> None:
+        """Write all lines."""
+        lines = markdown.split("\n")
+        number = 0
+        while number < len(lines) and not self.cut:
+            line = lines[number].removeprefix("> ")
+            number += 1
+            found = LINE.match(line)
+            if not line.strip():
+                self._close()
+                self._after_term = self._in_table = False
+            elif found is None:
+                self._continue(line)
+            elif found["fence"]:
+                self._close()
+                self._in_table = False
+                number = self._code(lines, number, found["fence"])
+            else:
+                self._line(found)
+        self._close()
 
-    def add(
+    def _line(self, found: re.Match[str]) -> None:
+        """Write a line that is a block, or begins a list item."""
+        self._close()
+        if found["heading"]:
+            words = one_line(self._plain(found["title"])).rstrip("¶# ")
+            self._add(BlockKind.HEADING, words, before=found["heading"] + " ", level=len(found["heading"]))
+        elif found["row"]:
+            self._row(found["row"])
+        elif found["item"]:
+            depth = min(len(found["indent"]) // 2, LIST_DEPTH)
+            self._bullet = "  " * depth + (found["item"] if found["item"][:1].isdecimal() else "-") + " "
+            self._open = [found["words"]]
+
+    def _continue(self, line: str) -> None:
+        words = line.strip()
+        if words[:1] == "\ue000" and (number := words.strip("\ue000")).isdecimal() and number.isascii():
+            self._close()
+            self._begin_page(int(number))
+        elif words.startswith(TERM_MARK):
+            self._close()
+            term = one_line(self._plain(words.removeprefix(TERM_MARK)))
+            self._add(BlockKind.TERM, MARKUP.sub(r"\\\1", term))
+            self._after_term = bool(term)
+            self._term = self.blocks[-1].start if term else None
+        elif words == LIST_END_MARK:
+            self._close()
+            self._term = None
+        else:
+            self._open.append(words)
+
+    def _begin_page(self, number: int) -> None:
+        """Note the offset of a page, and of those before it that are not marked."""
+        start = self._length + 2 if self.blocks else 0
+        self.pages += [start] * min(number - len(self.pages), 1_000)
+
+    def _close(self) -> None:
+        """Write the open paragraph or item."""
+        points_elsewhere = any(LINK_MARK in line for line in self._open)
+        lines, bullet = [one_line(self._plain(line)) for line in self._open], self._bullet
+        self._open, self._bullet = [], ""
+        words = MARKUP.sub(r"\\\1", "\n".join(filter(None, lines)))
+        if words:
+            kind = BlockKind.ITEM if bullet else BlockKind.PARAGRAPH
+            close = self._after_term and not bullet
+            self._add(kind, words, before=bullet, close=close, points_elsewhere=points_elsewhere)
+            self._after_term = False
+
+    def _plain(self, words: str) -> str:
+        return MARKS.sub("", plain_inline(words) if self._escaped else words)
+
+    def _row(self, line: str) -> None:
+        """Write a row of a table; the rule below its header belongs to no block."""
+        if RULE_OF_TABLE.fullmatch(line):
+            if self._in_table:
+                self._append("\n|" + " --- |" * (line.count("|") - 1))
+            return
+        cells = [one_line(MARKS.sub("", plain_inline(cell))) for cell in CELL_END.split(line.strip())[1:-1]]
+        if any(cells):
+            words = " | ".join(CELL_END.sub(r"\|", cell) for cell in cells)
+            self._add(BlockKind.ROW, f"| {words} |", close=self._in_table)
+            self._in_table = True
+
+    def _code(self, lines: list[str], number: int, fence: str) -> int:
+        """Write a fenced block and return the number of the line after it."""
+        mark, indent = fence.strip(), len(fence) - len(fence.lstrip())
+        first = number
+        while number < len(lines) and lines[number].lstrip("> ").rstrip() != mark:
+            number += 1
+        code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in lines[first:number])
+        code = code.strip("\n").rstrip()
+        if code:
+            longest = max(map(len, re.findall("`+", code)), default=0)
+            own = "`" * max(3, longest + 1)
+            self._add(BlockKind.CODE, code, before=own + "\n", after="\n" + own)
+        return number + 1
+
+    def _add(
         self,
         kind: BlockKind,
         words: str,
@@ -89,76 +274,27 @@ class TextBuilder:
         before: str = "",
         after: str = "",
         level: int = 0,
-        link_share: float = 0.0,
         close: bool = False,
+        points_elsewhere: bool = False,
     ) -> None:
-        """Append a block with marks around its words; `close` puts it on the very next line."""
-        if self._length + len(words) > self.limit:
+        """Append a block; `close` puts it on the very next line."""
+        if not words:
+            return
+        if self._length + len(words) > self._limit:
             self.cut = True
             if self.blocks:
                 return
-            words = words[: self.limit].rpartition(" ")[0] or words[: self.limit]
-        last = self.blocks[-1].kind if self.blocks else None
-        if last is not None:
-            self._append("\n" if close or (kind in TIGHT and kind is last) else "\n\n")
+            words = words[: self._limit].rpartition(" ")[0] or words[: self._limit]
+        if self.blocks:
+            last = self.blocks[-1].kind
+            self._append("\n" if close or kind is last is BlockKind.ITEM else "\n\n")
         self._append(before)
-        self.blocks.append(Block(kind, self._length, self._length + len(words), level, link_share, self.term))
+        if kind in {BlockKind.HEADING, BlockKind.TERM}:
+            self._term = None
+        self.blocks.append(Block(kind, self._length, self._length + len(words), level, self._term, points_elsewhere))
         self._append(words)
         self._append(after)
 
-    def extend(self, found: Extraction) -> None:
-        """Append the text of another document with its blocks, all or nothing."""
-        if not found.blocks:
-            return
-        if self._length + len(found.text) > self.limit:
-            self.cut = True
-            return
-        self._append("\n\n" if self.blocks else "")
-        shift = self._length
-        self.blocks += [
-            replace(
-                block,
-                start=block.start + shift,
-                end=block.end + shift,
-                term=None if block.term is None else block.term + shift,
-            )
-            for block in found.blocks
-        ]
-        self._append(found.text)
-        self.cut = self.cut or found.cut
-
-    def mark(self, line: str) -> None:
-        """Append a line that belongs to no block, such as the rule below a table's header."""
-        self._append("\n" + line)
-
-    def text(self) -> str:
-        """The text so far."""
-        return "".join(self._parts)
-
-    def first(self) -> str:
-        """The words of the first block, on one line."""
-        return one_line(self.text()[self.blocks[0].start : self.blocks[0].end])
-
-    def finish(self, media_type: str, left_out: str = "", **stated: Any) -> Extraction:
-        """What was written, with what the document states; `left_out` is the warning for one that was cut."""
-        warnings = [left_out] if self.cut and left_out else []
-        known = {"title": "", **stated, "warnings": [*warnings, *stated.get("warnings", ())]}
-        return Extraction(text=self.text(), media_type=media_type, blocks=self.blocks, cut=self.cut, **known)
-
     def _append(self, part: str) -> None:
-        if part:
-            self._parts.append(part)
-            self._length += len(part)
-
-
-def fence_for(code: str) -> str:
-    """A fence that the code does not contain."""
-    return "`" * max(3, 1 + max(map(len, BACKTICKS.findall(code)), default=0))
-
-
-def add_code(builder: TextBuilder, code: str) -> None:
-    """Append a fenced block; its indentation is kept."""
-    kept = code.strip("\n").rstrip()
-    if kept.strip():
-        fence = fence_for(kept)
-        builder.add(BlockKind.CODE, kept, before=fence + "\n", after="\n" + fence)
+        self.parts.append(part)
+        self._length += len(part)

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from providers.errors import SourceUnreadable
-from providers.reading.extraction import LARGEST_FILE
+from providers.reading.document_kinds import LARGEST_FILE_BYTES
 
 
 def unreadable(error: OSError) -> SourceUnreadable:
@@ -40,9 +40,9 @@ def _read(path: Path, root: Path | None) -> bytes:
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         check_state(os.fstat(descriptor))
-        raw = file.read(LARGEST_FILE + 1)
-    if len(raw) > LARGEST_FILE:  # it has grown meanwhile
-        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")
+        raw = file.read(LARGEST_FILE_BYTES + 1)
+    if len(raw) > LARGEST_FILE_BYTES:  # it has grown meanwhile
+        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE_BYTES} bytes")
     return raw
 
 
@@ -52,5 +52,5 @@ def check_state(state: os.stat_result) -> None:
         raise SourceUnreadable("not_a_file", "not a regular file")
     if state.st_size == 0:
         raise SourceUnreadable("empty", "the file is empty")
-    if state.st_size > LARGEST_FILE:
-        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE} bytes")
+    if state.st_size > LARGEST_FILE_BYTES:
+        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE_BYTES} bytes")

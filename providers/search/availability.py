@@ -1,126 +1,50 @@
-"""What each search provider can do and needs, which ones are available, and which ones a run uses."""
+"""Which search providers can be used: set up, chosen for a run, and reachable."""
 
+import asyncio
+import os
+import socket
+import ssl
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
+from providers.certificates import trusted_certificates
+from providers.errors import NotConfigured
+from providers.interfaces import SearchProvider
+from providers.search.declarations import BY_MODEL, SearchDeclaration, declared_names, search_declaration
+from providers.search.web_api import check_values
 
-WEB, ACADEMIC, NEWS = SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS
-BY_MODEL: Final = "anthropic"
-"""Searches through the model's endpoint: a way out for those who have set up nothing else."""
-CONFIGURED_WEB: Final = ("tavily", "google", "brave", "searxng")
-"""Providers of the web at large that need a setup by the operator."""
-WITHOUT_SETUP: Final = ("semantic_scholar", "wikipedia")
-"""What is left where nothing is set up: both are asked for web pages then."""
-MODEL_LACKING: Final = (
-    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
-)
+PROBE_SECONDS: Final = 3.0
 ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
 
-@dataclass(frozen=True)
-class ProviderTraits:
-    """What a provider can be asked for. Whatever it does not filter is filtered here, or told in a warning."""
-
-    source_types: tuple[SourceType, ...]
-    filters_domains_allow: bool = False
-    """Whether any number of domains can be searched alone; without it, hits elsewhere are left out afterwards."""
-    filters_domains_deny: bool = False
-    filters_language: bool = False
-    filters_dates: bool = False
-    host: str | None = None
-    """Where queries go unless another address is configured; None for a folder, and for an instance of one's own."""
-    paid: bool = False
-    """Whether a search may be charged; how much depends on the account's plan, so that the amount is not known."""
-
-
-TRAITS: Final[dict[str, ProviderTraits]] = {
-    "tavily": ProviderTraits(
-        (WEB, NEWS),
-        filters_domains_allow=True,
-        filters_domains_deny=True,
-        filters_dates=True,
-        host="api.tavily.com",
-        paid=True,
-    ),
-    "google": ProviderTraits(
-        (WEB,),
-        filters_domains_allow=True,
-        filters_domains_deny=True,
-        filters_language=True,
-        filters_dates=True,
-        host="customsearch.googleapis.com",
-        paid=True,
-    ),
-    "semantic_scholar": ProviderTraits((ACADEMIC,), filters_dates=True, host="api.semanticscholar.org"),
-    "brave": ProviderTraits(
-        (WEB, NEWS), filters_language=True, filters_dates=True, host="api.search.brave.com", paid=True
-    ),
-    "searxng": ProviderTraits((WEB, NEWS, ACADEMIC), filters_language=True, filters_dates=True),
-    "wikipedia": ProviderTraits(
-        (WEB,), filters_domains_allow=True, filters_domains_deny=True, filters_language=True, host="wikipedia.org"
-    ),
-    "anthropic": ProviderTraits((WEB,), host="api.anthropic.com", paid=True),
-    "corpus": ProviderTraits(()),
-}
-"""By provider. Articles of Wikipedia have one host: it is not asked if that is outside the domains. `anthropic`
-takes a list of domains to keep to or one of domains to avoid, never both, and so promises neither.
-"""
-
-
-@dataclass(frozen=True)
-class ProviderNeeds:
-    """The variables of a provider."""
-
-    required: tuple[str, ...] = ()
-    helpful: str | None = None
-    """A key that is not needed and raises limits."""
-
-
-NEEDS: Final[dict[str, ProviderNeeds]] = {
-    "tavily": ProviderNeeds(("TAVILY_API_KEY",)),
-    "google": ProviderNeeds(("GOOGLE_API_KEY", "GOOGLE_CSE_ID")),
-    "semantic_scholar": ProviderNeeds(helpful="SEMANTIC_SCHOLAR_API_KEY"),
-    "brave": ProviderNeeds(("BRAVE_API_KEY",)),
-    "searxng": ProviderNeeds(("SEARXNG_URL",)),
-    "wikipedia": ProviderNeeds(),
-}
-"""Those that stand for themselves."""
-ORDER: Final = (*NEEDS, BY_MODEL)
-"""In which providers are asked: the three that cost the least for what they find come first."""
-
-
 def provider_choices(
-    variables_set: Collection[str],
-    order: Sequence[str] = ORDER,
-    *,
-    model_offers_search: bool = False,
-    addresses: Mapping[str, str] | None = None,
-    broken: Mapping[str, str] | None = None,
+    values: Mapping[str, str], order: Sequence[str] | None = None, *, model_offers_search: bool = False
 ) -> list[ProviderChoice]:
     """Every provider of `order` with whether it can be asked and why, and where its queries go.
 
-    `model_offers_search` says whether the configured model's endpoint searches the web; `addresses` are URLs by
-    provider that stand for the services' own; `broken` are reasons why what is set for a provider cannot be used.
+    `values` are variables by name; `model_offers_search` is whether the configured model's endpoint searches the web.
     Raises KeyError for an unknown provider.
     """
-    known = {name: _choice(name, needs, variables_set) for name, needs in NEEDS.items()}
-    for name, reason in (broken or {}).items():
-        known[name] = ProviderChoice(name=name, available=False, reason=reason)
-    others = [name for name in CONFIGURED_WEB if name in order and known[name].available]
-    known[BY_MODEL] = _model_choice(others, model_offers_search=model_offers_search)
-    at = addresses or {}
-    return [
-        known[name].model_copy(
-            update={
-                "host": _host(at[name]) if at.get(name) else TRAITS[name].host,
-                "source_types": list(TRAITS[name].source_types),
-            }
-        )
-        for name in order
-    ]
+    names = declared_names() if order is None else order
+    choices = [_choice(search_declaration(name), values) for name in names]
+    others = [choice.name for choice in choices if choice.available and _searches_the_web(choice.name)]
+    if model_offers_search and others:
+        by_model = {"available": False, "reason": f"not needed: {others[0]} searches the web"}
+    elif model_offers_search:
+        by_model = {"available": True, "reason": "the model's endpoint searches the web"}
+    else:
+        needed = "set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
+        by_model = {"available": False, "reason": f"needs a model endpoint that searches the web: {needed}"}
+    return [choice.model_copy(update=by_model) if choice.name == BY_MODEL else choice for choice in choices]
+
+
+def malformed(values: Mapping[str, str]) -> dict[str, str]:
+    """Provider → what is wrong with the key or the address that is set for it; the others are used."""
+    reasons = {name: _malformed(search_declaration(name), values) for name in declared_names() if name != BY_MODEL}
+    return {name: why for name, why in reasons.items() if why is not None}
 
 
 def usable(choices: Sequence[ProviderChoice]) -> list[str]:
@@ -130,26 +54,30 @@ def usable(choices: Sequence[ProviderChoice]) -> list[str]:
 
 def choose(
     choices: Sequence[ProviderChoice],
-    wanted: Sequence[str] | None,
+    names: Sequence[str] | None,
     source_types: Sequence[SourceType],
     *,
     broken: Collection[str] = (),
 ) -> list[ProviderChoice]:
-    """Which of them a run uses.
+    """The providers of a run.
 
-    Named ones: these alone, in the order in which they are named, those that cannot be asked with their reason; one
-    that has none of the wanted types is asked for the first of them nevertheless, and says what it lacks.
+    Named ones: these alone, in the order in which they are named, those that cannot be asked with their reason. One
+    that has none of the types is asked for the first of them nevertheless, and warns of what it lacks.
 
-    Else every available one that has a wanted type of source; where only those without any setup are left for web
-    pages, the papers of Semantic Scholar count as such. With them stand the `broken` ones, unavailable: the
-    operator has set them up. If none is left, all that could be set up for it, with their reasons. Raises ValueError
-    for an unknown name.
+    Else every available one that has one of the types, and the `broken` ones, unavailable. Where nothing that searches
+    the web at large is set up, the fallbacks count as web. If none is available, all that could be set up, with their
+    reasons. Raises ValueError for an unknown name.
     """
-    if wanted is not None:
-        return _pick_named({choice.name: choice for choice in choices}, wanted, source_types)
-    stand_in = SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types
-    widened = _widen(choices) if stand_in else list(choices)
-    fitting = [choice for choice in widened if set(choice.source_types) & set(source_types)]
+    if names is not None:
+        known = {choice.name: choice for choice in choices}
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
+        return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
+    if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not _web_at_large(choices):
+        web = [SourceType.WEB]
+        choices = [_with_type(one, web, web if search_declaration(one.name).fallback else []) for one in choices]
+    fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
     if not usable(fitting):
         return fitting
     return [choice for choice in fitting if choice.available or choice.name in broken]
@@ -157,60 +85,90 @@ def choose(
 
 def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     """What to set for better searches, given what a run uses; nothing where it searches the web at large."""
-    available = [choice for choice in choices if choice.available and SourceType.WEB in choice.source_types]
-    names = {choice.name for choice in available}
-    return [ADVICE] if names and names <= set(WITHOUT_SETUP) else []
+    web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
+    return [ADVICE] if web and all(search_declaration(name).fallback for name in web) else []
 
 
-def _pick_named(
-    known: Mapping[str, ProviderChoice], wanted: Sequence[str], source_types: Sequence[SourceType]
-) -> list[ProviderChoice]:
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
-    chosen = [known[name] for name in dict.fromkeys(wanted)]
-    return [
-        choice
-        if set(choice.source_types) & set(source_types)
-        else choice.model_copy(update={"source_types": [*choice.source_types, *source_types[:1]]})
-        for choice in chosen
-    ]
-
-
-def _widen(choices: Sequence[ProviderChoice]) -> list[ProviderChoice]:
-    """The same, papers standing in for web pages where no provider searches the web at large."""
-    if set(usable(choices)) & {*CONFIGURED_WEB, BY_MODEL}:
-        return list(choices)
-    return [
-        choice.model_copy(update={"source_types": [*choice.source_types, SourceType.WEB]})
-        if choice.name in WITHOUT_SETUP and SourceType.WEB not in choice.source_types
-        else choice
-        for choice in choices
-    ]
-
-
-def _choice(name: str, needs: ProviderNeeds, variables_set: Collection[str]) -> ProviderChoice:
-    missing = [variable for variable in needs.required if variable not in variables_set]
+def _choice(provider: SearchDeclaration, values: Mapping[str, str]) -> ProviderChoice:
+    required = provider.required_variables
+    missing = [variable for variable in required if not values.get(variable)]
     if missing:
-        return ProviderChoice(name=name, available=False, reason=f"set {' and '.join(missing)}")
-    if needs.required:
-        return ProviderChoice(name=name, available=True, reason=f"{' and '.join(needs.required)} set")
-    if needs.helpful is None:
-        return ProviderChoice(name=name, available=True, reason="needs no key")
-    reason = (
-        f"{needs.helpful} set" if needs.helpful in variables_set else f"needs no key; {needs.helpful} raises limits"
+        available, reason = False, f"set {' and '.join(missing)}"
+    elif (wrong := _malformed(provider, values)) is not None:
+        available, reason = False, wrong
+    elif required:
+        available, reason = True, f"{' and '.join(required)} set"
+    elif provider.key_variable:
+        key = provider.key_variable
+        available, reason = True, f"{key} set" if values.get(key) else f"needs no key; {key} raises limits"
+    else:
+        available, reason = True, "needs no key"
+    address = (values.get(provider.address_variable) or provider.address).replace("{language}.", "")
+    return ProviderChoice(
+        name=provider.name,
+        available=available,
+        reason=reason,
+        host=address.partition("://")[2].partition("/")[0].rpartition("@")[2] or None,
+        source_types=list(provider.source_types),
     )
-    return ProviderChoice(name=name, available=True, reason=reason)
 
 
-def _model_choice(others: Sequence[str], *, model_offers_search: bool) -> ProviderChoice:
-    if not model_offers_search:
-        return ProviderChoice(name=BY_MODEL, available=False, reason=MODEL_LACKING)
-    if others:
-        return ProviderChoice(name=BY_MODEL, available=False, reason=f"not needed: {others[0]} searches the web")
-    return ProviderChoice(name=BY_MODEL, available=True, reason="the model's endpoint searches the web")
+def _malformed(provider: SearchDeclaration, values: Mapping[str, str]) -> str | None:
+    if not (values.get(provider.key_variable) or values.get(provider.address_variable)):
+        return None
+    try:
+        check_values(provider, values)
+    except NotConfigured as error:
+        return str(error)
+    return None
 
 
-def _host(address: str) -> str:
-    """`host` or `host:port`, without a user; a host that begins with the language counts without it."""
-    return address.partition("://")[2].partition("/")[0].rpartition("@")[2].removeprefix("{language}.")
+def _searches_the_web(name: str) -> bool:
+    provider = search_declaration(name)
+    return SourceType.WEB in provider.source_types and not provider.fallback and name != BY_MODEL
+
+
+def _web_at_large(choices: Sequence[ProviderChoice]) -> bool:
+    return any(choice.available and (choice.name == BY_MODEL or _searches_the_web(choice.name)) for choice in choices)
+
+
+def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:
+    """The choice, asked for further types where it has none of these."""
+    if set(choice.source_types) & set(types):
+        return choice
+    return choice.model_copy(update={"source_types": [*choice.source_types, *added]})
+
+
+async def probe(provider: SearchProvider, *, seconds: float = PROBE_SECONDS) -> str | None:
+    """Why the provider's address cannot be reached, or None; one without an address (a folder) always can."""
+    address: str | None = getattr(provider, "address", None)
+    return None if address is None else await probe_address(address.replace("{language}", "en"), seconds=seconds)
+
+
+async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
+    """Connect, with TLS where the address has it, and hang up: no query, nothing that could be charged.
+
+    The reason if that fails within `seconds`.
+    """
+    parts = urlsplit(address)
+    try:
+        host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]
+    except ValueError:
+        return "its address is no usable one"
+    tls = trusted_certificates() if parts.scheme == "https" else None
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(host, port, ssl=tls)
+    except TimeoutError:
+        return f"{host} gave no answer in {seconds:g} s: check the network"
+    except ssl.SSLCertVerificationError:
+        return f"{host} shows a certificate that is not trusted"
+    except ssl.SSLError:
+        return f"{host} does not speak TLS at port {port}"
+    except socket.gaierror:
+        return f"{host} is not reachable at port {port} (its name is not known): check the network"
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else "no connection"
+        return f"{host} is not reachable at port {port} ({why}): check the network"
+    writer.transport.abort()
+    return None

@@ -1,48 +1,29 @@
-"""Brave Search: an index of its own of the web and of news, by GET with a subscription token."""
-
-from collections.abc import Mapping
-from typing import Final
+"""Brave Search: an index of its own of the web and of news."""
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.search.narrowing import Narrowing, brave_language, narrowing_of, spell_language
-from providers.search.service import Service
+from providers.search.filters import filters_of
+from providers.search.hits import RawResult, hit_limit, respond, shorten_query
 from providers.search.web_api import Detail, Records, WebSearch, Wire
-from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
 
-SERVICE: Final = Service(
-    "Brave Search",
-    "BRAVE_BASE_URL",
-    "BRAVE_API_KEY",
-    address="https://api.search.brave.com",
-    key_header="x-subscription-token",
+LONGEST_PAGE = 20
+LAST_PAGE = 9
+LANGUAGES = frozenset(
+    """ar eu bn bg ca hr cs da nl en et fi fr gl de gu he hi hu is it kn ko lv lt ms ml mr nb pl pa ro ru sr sk sl es
+    sv ta te th tr uk vi""".split()
 )
-LONGEST_PAGE: Final = 20
-LAST_PAGE: Final = 9
-LONGEST_QUERY: Final = 400
-MOST_WORDS: Final = 50
+"""Values of `search_lang` that are written as ISO 639 does."""
+OWN_LANGUAGES = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
 
 
 class BraveResult(Wire):
-    """One result; `page_age` is the date of the page, `age` the same for people."""
+    """One result."""
 
     url: str
     title: Detail = None
     description: Detail = None
     page_age: Detail = None
-
-
-class BraveWeb(Wire):
-    """The results of the web."""
-
-    results: Records[BraveResult]
-
-
-class BraveAnswer(Wire):
-    """What `/res/v1/web/search` answers; without results of the web the part is missing."""
-
-    type: str
-    web: BraveWeb | None = None
+    """Date of the page."""
 
 
 class BraveNews(Wire):
@@ -52,68 +33,62 @@ class BraveNews(Wire):
     results: Records[BraveResult]
 
 
+class BraveWeb(Wire):
+    """The results of the web."""
+
+    results: Records[BraveResult] = []
+
+
+class BraveAnswer(Wire):
+    """What `/res/v1/web/search` answers; `web` is missing where nothing was found."""
+
+    type: str
+    web: BraveWeb = BraveWeb()
+
+
 class BraveSearch(WebSearch):
-    """Its offset counts pages, ours results: a page is chosen that holds what is asked for.
+    """A GET with a subscription token. The service counts pages where a request counts results.
 
-    Days restrict by `freshness`, which goes by when Brave found a page. One domain to keep to is put into the query
-    as `site:`; the filter on the hits does the rest, over as long a page as there is.
+    Days restrict by `freshness`, which goes by the day on which Brave found a page. A single domain becomes `site:` in
+    the query; several are filtered afterwards, from as long a page as there is.
     """
-
-    name = "brave"
-    service = SERVICE
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        offset = max(0, request.offset)
-        narrowing = narrowing_of(request)
-        domains = narrowing.domains
+        offset, filters = max(0, request.offset), filters_of(request)
+        domains, days, language = filters.domains, filters.days, filters.language
         length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, hit_limit(request)))
         if page > LAST_PAGE:
             return SearchResponse(provider=self.name)
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
-        filters, warnings = _filters(narrowing)
+        known = OWN_LANGUAGES.get(language or "") or (language if language in LANGUAGES else None)
         parameters: dict[str, str | int] = {
-            "q": shorten_query(request.text, LONGEST_QUERY - len(site), MOST_WORDS - 1) + site,
+            "q": shorten_query(request.text, 400 - len(site), 49) + site,
             "count": length,
             "offset": page,
-            **filters,
+            **({"search_lang": known} if known else {}),
+            **({"freshness": "to".join(day.isoformat() for day in days.both())} if days.given else {}),
         }
-        news = request.source_type is SourceType.NEWS
-        results = await (self._news if news else self._web)(parameters)
-        kind = "news" if news else "web"
-        rest = results[offset - length * page :]
-        return respond(request, self.name, rest, lambda result: _result(result, kind), warnings=warnings)
-
-    async def _web(self, parameters: Mapping[str, str | int]) -> list[BraveResult | None]:
-        only_text = {"result_filter": "web", "text_decorations": "false"}
-        answer = await self._api.get(BraveAnswer, "/res/v1/web/search", {**parameters, **only_text})
-        return answer.web.results if answer.web else []
-
-    async def _news(self, parameters: Mapping[str, str | int]) -> list[BraveResult | None]:
-        return (await self._api.get(BraveNews, "/res/v1/news/search", parameters)).results
+        if request.source_type is SourceType.NEWS:
+            kind, results = "news", (await self.get(BraveNews, "/res/v1/news/search", parameters)).results
+        else:
+            only_text = {"result_filter": "web", "text_decorations": "false"}
+            answer = await self.get(BraveAnswer, "/res/v1/web/search", {**parameters, **only_text})
+            kind, results = "web", answer.web.results
+        return respond(
+            request,
+            self.declaration,
+            results[offset - length * page :],
+            lambda one: RawResult(one.url, one.title, one.description, one.page_age, source_type=kind),
+            warnings=[f"cannot keep to the language {language}"] if language and not known else [],
+        )
 
 
 def page_for(offset: int, count: int) -> tuple[int, int]:
-    """Length and number, from 0, of the page that holds `count` results from `offset` on, or as many as possible."""
+    """Length and number, from 0, of the page with `count` results from `offset` on, or with as many as possible."""
     count = min(count, LONGEST_PAGE)
     for length in range(count, LONGEST_PAGE + 1):
         page = offset // length
         if page <= LAST_PAGE and (offset + count - 1) // length == page:
             return length, page
     return LONGEST_PAGE, offset // LONGEST_PAGE
-
-
-def _filters(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
-    """Language and days as parameters, and what of them Brave does not know."""
-    known, warnings = spell_language(narrowing.language, brave_language)
-    parameters = {"search_lang": known} if known else {}
-    if narrowing.days.given:
-        first, last = narrowing.days.between()
-        parameters["freshness"] = f"{first.isoformat()}to{last.isoformat()}"
-    return parameters, warnings
-
-
-def _result(result: BraveResult, kind: str) -> RawResult:
-    return RawResult(
-        url=result.url, title=result.title, snippet=result.description, published=result.page_age, source_type=kind
-    )

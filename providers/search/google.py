@@ -1,43 +1,41 @@
-"""Google's Custom Search through Google's own library, which asks over our connections."""
+"""Google's Custom Search through Google's own library, in a thread."""
 
 import asyncio
-import concurrent.futures
+import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import httplib2  # type: ignore[import-untyped]
-import httpx2
 from googleapiclient.discovery import build_from_document  # type: ignore[import-untyped]
 from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
+from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import Domains
-from providers.search.narrowing import Narrowing, google_language, narrowing_of, spell_language
-from providers.search.service import Service
-from providers.search.web_api import Detail, Facts, Records, WebApi, WebSearch, Wire
-from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
+from providers.search.filters import filters_of
+from providers.search.hits import RawResult, hit_limit, respond, shorten_query
+from providers.search.web_api import Detail, Facts, Records, WebSearch, Wire
 
-SERVICE: Final = Service(
-    "Google", "GOOGLE_BASE_URL", "GOOGLE_API_KEY", "check GOOGLE_CSE_ID and GOOGLE_BASE_URL",
-    address="https://customsearch.googleapis.com", key_header="x-goog-api-key",
-)  # fmt: skip
-LONGEST_PAGE: Final = 10
-MOST_RESULTS: Final = 100
-"""The interface never gives more of one query."""
-LONGEST_QUERY: Final = 1_500
-MOST_AT_ONCE: Final = 16
-MOST_SITES: Final = 20
+LONGEST_PAGE = 10
+MOST_RESULTS = 100
+"""Of one query: the interface never gives more."""
+MOST_SITES = 20
 """Domains that fit into a query: Google reads 32 words of it."""
-DATES: Final = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
-AUTHORS: Final = ("citation_author", "author", "article:author")
-OWN_HEADERS: Final = {"accept", "accept-encoding", "user-agent", "content-length"}
-"""Headers of the library that our connections set themselves."""
+LANGUAGES = frozenset(
+    "ar bg ca cs da de el en es et fi fr hr hu id is it ja ko lt lv nl no pl pt ro ru sk sl sr sv tr".split()
+)
+"""Values of `lr` that are written as ISO 639 does."""
+OWN_LANGUAGES = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
+DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
+AUTHORS = ("citation_author", "author", "article:author")
+THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
+"""Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
 
 
 class GoogleResult(Wire):
-    """One result; `pagemap` holds what the page says of itself."""
+    """One result; `pagemap` has the statements of the page's head."""
 
     link: str
     title: Detail = None
@@ -45,7 +43,7 @@ class GoogleResult(Wire):
     pagemap: Facts = {}
 
     def statement(self, names: tuple[str, ...]) -> str | None:
-        """The first of these statements in the page's head."""
+        """The first of these statements."""
         tags = self.pagemap.get("metatags")
         head = tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], dict) else {}
         return next((head[name] for name in names if isinstance(head.get(name), str)), None)
@@ -58,129 +56,82 @@ class GoogleAnswer(Wire):
     items: Records[GoogleResult] = []
 
 
-class LoopHttp:
-    """What the library takes for its HTTP client: called in a thread, it sends on the event loop.
-
-    The library's own client would follow redirects, repeat requests on its own and read answers without limit.
-    """
-
-    def __init__(self, api: WebApi, loop: asyncio.AbstractEventLoop) -> None:
-        self._api = api
-        self._loop = loop
-        self._pending: concurrent.futures.Future[bytes] | None = None
-        self._given_up = False
-
-    def request(
-        self, uri: str, method: str = "GET", body: Any = None, headers: Mapping[str, str] | None = None, **_: object
-    ) -> tuple[Any, bytes]:
-        """Response and body, as the library wants them. Raises what `WebApi.fetch` does."""
-        passed_on = {name: value for name, value in (headers or {}).items() if name.lower() not in OWN_HEADERS}
-        sending = self._api.fetch(method, uri, content=body, headers=passed_on)
-        pending = asyncio.run_coroutine_threadsafe(sending, self._loop)
-        self._pending = pending
-        if self._given_up:  # the loop may have been faster than this thread
-            pending.cancel()
-        return httplib2.Response({"status": "200"}), pending.result()
-
-    def cancel(self) -> None:
-        """Give the request up, if it still runs."""
-        self._given_up = True
-        if self._pending is not None:
-            self._pending.cancel()
-
-
 class GoogleSearch(WebSearch):
-    """A programmable search engine (its id is `cse_id`) over the web or a part of it.
+    """A programmable search engine (GOOGLE_CSE_ID) over the web or a part of it.
 
-    One domain goes into `siteSearch`, several into the query as `site:`; days restrict by `sort=date:r:…`, which goes
-    by the date that Google found on the page and drops pages without one.
+    Days restrict by the date that Google found on the page, and drop pages without one.
     """
-
-    name = "google"
-    service = SERVICE
-
-    def __init__(self, client: httpx2.AsyncClient, *, cse_id: str, **given: Any) -> None:
-        """The others are those of `WebSearch`. Raises `NotConfigured`."""
-        super().__init__(client, **given, variant=cse_id)
-        self._cse_id = cse_id
-        # Threads of its own: the loop's default ones are few, and waiting here would hold up reading and storing.
-        self._threads = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="google-search")
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        offset = max(0, request.offset)
+        offset, filters = max(0, request.offset), filters_of(request)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
-        narrowing = narrowing_of(request)
-        sites = sites_of(narrowing.domains)
-        filters, warnings = _filters(narrowing)
-        most = LONGEST_PAGE if sites.partly else min(hit_limit(request), LONGEST_PAGE)
-        parameters: dict[str, str | int] = {
-            "q": shorten_query(request.text, LONGEST_QUERY - len(sites.words)) + sites.words,
-            "cx": self._cse_id,
-            "num": max(1, min(most, MOST_RESULTS - offset)),
+        sites, words, partly = sites_of(filters.domains)
+        language = OWN_LANGUAGES.get(filters.language or "", filters.language)
+        known = language in {*LANGUAGES, *OWN_LANGUAGES.values()}
+        days = "date:r:{:%Y%m%d}:{:%Y%m%d}".format(*filters.days.both())
+        parameters = {
+            "q": shorten_query(request.text, 1_500 - len(words)) + words,
+            "cx": self.values["GOOGLE_CSE_ID"],
+            "num": max(1, min(LONGEST_PAGE if partly else hit_limit(request), LONGEST_PAGE, MOST_RESULTS - offset)),
             "start": offset + 1,
-            **sites.parameters,
-            **filters,
+            **sites,
+            **({"lr": f"lang_{language}"} if known else {}),
+            **({"sort": days} if filters.days.given else {}),
         }
-        answer = await self._answer(parameters)
-        return respond(request, self.name, answer.items, _result, warnings=warnings)
-
-    async def _answer(self, parameters: Mapping[str, str | int]) -> GoogleAnswer:
-        loop = asyncio.get_running_loop()
-        http = LoopHttp(self._api, loop)
+        warnings = [f"cannot keep to the language {filters.language}"] if language and not known else []
         try:
-            return GoogleAnswer.model_validate(await loop.run_in_executor(self._threads, self._ask, parameters, http))
+            async with asyncio.timeout(self.answer_seconds):
+                said = await asyncio.get_running_loop().run_in_executor(THREADS, self._ask, parameters)
+            return respond(
+                request, self.declaration, GoogleAnswer.model_validate(said).items, _result, warnings=warnings
+            )
+        except HttpError as error:
+            raise self.error(error.resp.status, error.resp.items(), error.content) from None
+        except TimeoutError:
+            raise self.silent() from None
+        except (httplib2.error.HttpLib2Error, ssl.SSLError, OSError) as error:
+            raise self.disconnected(error) from None
         except (ValueError, RecursionError):
-            raise self._api.unexpected() from None
-        finally:
-            http.cancel()
+            raise self.unexpected() from None
 
-    def _ask(self, parameters: Mapping[str, str | int], http: LoopHttp) -> Any:
-        return self._service.cse().list(**parameters).execute(http=http, num_retries=0)
+    def _ask(self, parameters: Mapping[str, Any]) -> Any:
+        call = self._service.cse().list(**parameters)
+        call.headers |= {**self.headers, "user-agent": self._client.headers["user-agent"]}
+        http = httplib2.Http(timeout=self.answer_seconds, proxy_info=None)
+        http.follow_redirects = False
+        try:
+            return call.execute(http=http, num_retries=0)
+        finally:
+            http.close()
 
     @cached_property
     def _service(self) -> Any:
-        """The library's description of the interface, from the copy that comes with it."""
+        """The description of the interface that comes with the library."""
         return build_from_document(
             get_static_doc("customsearch", "v1"),
-            http=object(),  # each request brings its own; without any, credentials would be searched for
-            client_options={"api_endpoint": f"{self._api.base_url}/", "universe_domain": "googleapis.com"},
+            http=object(),  # each request has its own; without any the library would look for credentials
+            client_options={"api_endpoint": f"{self.address}/", "universe_domain": "googleapis.com"},
         )
 
 
-@dataclass(frozen=True)
-class Sites:
-    """Domains as parameters and as words of the query; `partly` if too many are left to the filter on the hits."""
+def sites_of(domains: Domains) -> tuple[dict[str, str], str, bool]:
+    """Parameters, words of the query, and whether some domains remain for the filter on the hits.
 
-    parameters: dict[str, str]
-    words: str
-    partly: bool
-
-
-def sites_of(domains: Domains) -> Sites:
-    """One domain by the parameter, which keeps to it or avoids it; the others in the query, as many as fit."""
+    The parameter takes one domain, to keep to or to avoid; the others go into the query, as many as fit.
+    """
     keep, avoid = domains.allow, domains.deny
     parameters: dict[str, str] = {}
     if len(keep) == 1:
         parameters, keep = {"siteSearch": keep[0], "siteSearchFilter": "i"}, ()
     elif len(avoid) == 1 and not keep:
         parameters, avoid = {"siteSearch": avoid[0], "siteSearchFilter": "e"}, ()
-    kept = keep if len(keep) <= MOST_SITES else ()
-    avoided = avoid[: MOST_SITES - len(kept)]
-    either = " OR ".join(f"site:{host}" for host in kept)
-    words = (f" ({either})" if kept else "") + "".join(f" -site:{host}" for host in avoided)
-    return Sites(parameters, words, partly=len(kept) + len(avoided) < len(keep) + len(avoid))
-
-
-def _filters(narrowing: Narrowing) -> tuple[dict[str, str], list[str]]:
-    """Language and days as parameters, and what of them Google does not know."""
-    known, warnings = spell_language(narrowing.language, google_language)
-    parameters = {"lr": known} if known else {}
-    if narrowing.days.given:
-        first, last = narrowing.days.between()
-        parameters["sort"] = f"date:r:{first:%Y%m%d}:{last:%Y%m%d}"
-    return parameters, warnings
+    searched = keep if len(keep) <= MOST_SITES else ()
+    avoided = avoid[: MOST_SITES - len(searched)]
+    either = " OR ".join(f"site:{host}" for host in searched)
+    words = (f" ({either})" if searched else "") + "".join(f" -site:{host}" for host in avoided)
+    return parameters, words, len(searched) + len(avoided) < len(keep) + len(avoid)
 
 
 def _result(result: GoogleResult) -> RawResult:

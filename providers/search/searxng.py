@@ -1,29 +1,21 @@
-"""SearXNG: a search engine over others that one runs oneself."""
+"""SearXNG: a search engine over others that the operator runs."""
 
 import re
 from datetime import date
-from typing import Any, Final
+from typing import Any
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
-from providers.search.narrowing import Days, narrowing_of, today
-from providers.search.service import Service
+from providers.search.filters import Days, filters_of, today
+from providers.search.hits import RawResult, respond, shorten_query
 from providers.search.web_api import Detail, Details, Records, WebSearch, Wire
-from providers.search.web_hits import RawResult, respond, shorten_query
 
-SERVICE: Final = Service(
-    "SearXNG", "SEARXNG_URL", refused_hint="its settings must allow json under search.formats, and this client"
-)
-LONGEST_QUERY: Final = 1_000
-SOURCE_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
+SOURCE_TYPES = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → type of the source; anything else is the web."""
-CATEGORIES: Final = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
-TIME_RANGES: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
-"""Days that each range reaches back."""
-INEXACT: Final = "keeps to dates of publication only roughly: hits that state none were kept"
-COMMAND: Final = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
-"""What an instance takes for its own syntax at the beginning of a word: engines, redirects, languages, time limits."""
+CATEGORIES = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
+COMMAND = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
+"""Syntax of an instance at the beginning of a word: engines, redirects, languages, time limits."""
 
 
 class SearxngResult(Wire):
@@ -47,35 +39,31 @@ class SearxngAnswer(Wire):
 
 
 class SearxngSearch(WebSearch):
-    """How long a page is depends on the instance, so an offset reaches as far as the first one does.
+    """A GET without a key. The length of a page depends on the instance, so an offset reaches as far as the first one.
 
-    Types of sources are its categories: an instance without one of them searches its default ones. Days are given as
-    a range that reaches back from today, which skips engines that know none.
+    Types of sources are its categories. Days are a range back from today, which skips engines that know no dates.
     """
-
-    name = "searxng"
-    service = SERVICE
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        narrowing = narrowing_of(request)
-        domains, days, language = narrowing.domains, narrowing.days, narrowing.language
-        one_site = len(domains.allow) == 1 and request.source_type is not SourceType.ACADEMIC
-        site = f" site:{domains.allow[0]}" if one_site else ""
-        back = time_range(days, today())
+        filters = filters_of(request)
+        allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
+        site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
+        back = time_range(filters.days, today())
         parameters: dict[str, str | int] = {
-            "q": shorten_query(COMMAND.sub("", request.text), LONGEST_QUERY - len(site)) + site,
+            "q": shorten_query(COMMAND.sub("", request.text), 1_000 - len(site)) + site,
             "format": "json",
             "pageno": 1,
             "categories": CATEGORIES[request.source_type],
-            **({"language": language} if language else {}),
+            **({"language": filters.language} if filters.language else {}),
             **({"time_range": back} if back else {}),
         }
-        answer = await self._api.get(SearxngAnswer, "/search", parameters)
+        answer = await self.get(SearxngAnswer, "/search", parameters)
         if not answer.results and answer.unresponsive_engines:
-            raise Unavailable("SearXNG: engines that it asked gave no answer, the others found nothing")
-        rest = answer.results[max(0, request.offset) :]
-        return respond(request, self.name, rest, _result, warnings=[INEXACT] if days.given else [])
+            raise Unavailable("SearXNG: some of its engines gave no answer, the others found nothing")
+        rough = "keeps to dates of publication only roughly: hits that state none were kept"
+        rest, warnings = answer.results[max(0, request.offset) :], [rough] if filters.days.given else []
+        return respond(request, self.declaration, rest, _result, warnings=warnings)
 
 
 def time_range(days: Days, now: date) -> str | None:
@@ -83,7 +71,7 @@ def time_range(days: Days, now: date) -> str | None:
     if days.first is None:
         return None
     back = (now - days.first).days
-    return next((name for name, length in TIME_RANGES.items() if back <= length), None)
+    return next((name for name, most in (("day", 1), ("week", 7), ("month", 31), ("year", 366)) if back <= most), None)
 
 
 def _result(result: SearxngResult) -> RawResult:

@@ -1,12 +1,13 @@
-"""HTTP of the search services: requests limited in time and size, sent once, never redirected, with typed errors."""
+"""HTTP of the search services: one request limited in time and size, never redirected, and errors by their kind."""
 
 import asyncio
+import json
 import logging
 import re
-import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import (
@@ -20,41 +21,26 @@ from pydantic import (
 
 from providers.certificates import trusted_certificates
 from providers.credentials import ensure_confidential, ensure_key
-from providers.errors import NotConfigured, ProviderError, Unavailable
-from providers.search.service import Service, ensure_address, error_for_status, without_user
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.retry_after import retry_after_seconds
+from providers.search.declarations import SearchDeclaration
 
-ANSWER_SECONDS: Final = 20.0
+ANSWER_SECONDS: Final = 10.0
+"""A search that takes longer fails, and the run goes on with its next provider."""
 CONNECT_SECONDS: Final = 5.0
+EXPLANATION_SECONDS: Final = 2.0
+"""Time for the body of an error, after its status has arrived."""
 MOST_BYTES: Final = 8_000_000
-"""Of an answer, unpacked: 10,000 results fit in."""
-MOST_ERROR_BYTES: Final = 64_000
+"""Of one answer, unpacked: 10,000 results fit in."""
 MOST_CONNECTIONS: Final = 50
-EXPLAINED_SECONDS: Final = 2.0
-"""So long an error may take to say more than its status does."""
-GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-
-SURROGATE_ESCAPE: Final = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
-)
-"""Pairs and other escapes are stepped over; only a lone half is caught as a group."""
+QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
+BAD_KEY: Final = re.compile(r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
 
 
 class Wire(BaseModel):
-    """A part of a service's answer: what we use is checked, the rest is ignored."""
+    """A part of a service's answer: the declared fields are checked, the rest is ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", from_attributes=True)
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _facts(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 def _records(value: object, validated: ValidatorFunctionWrapHandler) -> Any:
@@ -74,19 +60,21 @@ def _records(value: object, validated: ValidatorFunctionWrapHandler) -> Any:
 Answer = TypeVar("Answer", bound=Wire)
 Record = TypeVar("Record", bound=Wire)
 
-Detail = Annotated[str | None, BeforeValidator(_text_or_none)]
-"""What is good to know of a result: of another type than documented it is left out, not the whole answer."""
-Details = Annotated[list[str], BeforeValidator(_texts)]
-Facts = Annotated[dict[str, Any], BeforeValidator(_facts)]
+Detail = Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) else None)]
+"""An optional text of a result; a value of another type is dropped, not the whole result."""
+Details = Annotated[
+    list[str],
+    BeforeValidator(lambda value: [v for v in value if isinstance(v, str)] if isinstance(value, list) else []),
+]
+Facts = Annotated[dict[str, Any], BeforeValidator(lambda value: value if isinstance(value, dict) else {})]
 Records = Annotated[list[Record | None], WrapValidator(_records)]
-"""Results: one that is not of the documented form is None, so that the others keep their places. If that is every one
-of them, the answer is none."""
+"""Results in their order. A malformed one is None, so that the ranks of the others stay; if all are, the answer is."""
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
-    """The connections that all search services share: no proxies or certificates from the environment."""
+    """The connections that all search services share; nothing of the environment changes them."""
     # Below this level the libraries log whole URLs, and with them what a person searches for.
-    for library in ("httpx2", "httpcore2", "googleapiclient", "semanticscholar", "anthropic"):
+    for library in ("httpx2", "httpcore2", "httpx", "httpcore", "googleapiclient", "semanticscholar"):
         logging.getLogger(library).setLevel(logging.WARNING)
     return httpx2.AsyncClient(
         trust_env=False,
@@ -97,134 +85,147 @@ def web_client(user_agent: str) -> httpx2.AsyncClient:
     )
 
 
-class WebApi:
-    """A service at its address, with its credentials."""
+class WebSearch:
+    """Base of the providers: a service at its address, with its key in a header, so that no URL contains it.
 
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        service: Service,
-        base_url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        timeout_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """`headers` are credentials. Raises `NotConfigured` for an address or a key that cannot be one, and for a key
-        that would be sent in clear.
-        """
-        ensure_address(base_url, service.address_variable)
-        self._headers = dict(headers or {})
-        for value in self._headers.values():
-            key, variable = value.removeprefix("Bearer "), service.key_variable or service.label
-            ensure_key(key, variable)
-            ensure_confidential(key, base_url, service.address_variable, variable)
+    `instance` tells apart services of one name at several addresses, for the cache.
+    """
+
+    answer_seconds = ANSWER_SECONDS
+
+    def __init__(self, client: httpx2.AsyncClient, declaration: SearchDeclaration, values: Mapping[str, str]) -> None:
+        """`values` are the declared variables by name. Raises `NotConfigured` for a key or address that is none."""
+        missing = [variable for variable in declaration.required_variables if not values.get(variable)]
+        if missing:
+            raise NotConfigured(f"{declaration.label} needs {' and '.join(missing)}")
+        check_values(declaration, values)
+        self.name = declaration.name
+        self.declaration = declaration
+        self.values = values
+        self.address = (values.get(declaration.address_variable) or declaration.address).rstrip("/")
+        self.instance = " ".join([without_user(self.address), *map(values.__getitem__, declaration.other_variables)])
+        self.key = values.get(declaration.key_variable)
+        bearer = "Bearer " if declaration.key_header == "authorization" else ""
+        self.headers = {declaration.key_header: bearer + self.key} if self.key else {}
         self._client = client
-        self._timeout_seconds = timeout_seconds
-        self.service = service
-        self.base_url = base_url.rstrip("/")
 
     async def get(self, answer: type[Answer], path: str, parameters: Mapping[str, str | int]) -> Answer:
-        """Ask by GET. Raises what `fetch` does."""
-        return self.parse(answer, await self.fetch("GET", self.base_url + path, params=parameters))
+        """Send a GET and read its JSON. Raises what `fetch` does."""
+        return self.parse(answer, await self.fetch("GET", self.address + path, params=parameters))
 
     async def post(self, answer: type[Answer], path: str, body: Mapping[str, Any]) -> Answer:
-        """Ask by POST with a JSON body. Raises what `fetch` does."""
-        return self.parse(answer, await self.fetch("POST", self.base_url + path, json=body))
+        """Send a POST with a JSON body and read its JSON. Raises what `fetch` does."""
+        return self.parse(answer, await self.fetch("POST", self.address + path, json=body))
 
-    async def fetch(self, method: str, url: str, *, headers: Mapping[str, str] | None = None, **sent: Any) -> bytes:
-        """The body of a good answer, sent for exactly once.
+    async def fetch(self, method: str, url: str, **sent: Any) -> bytes:
+        """Send exactly one request; the body of its answer, which has status 200.
 
         Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
         """
-        seconds, label = self._timeout_seconds, self.service.label
+        waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
-            async with asyncio.timeout(seconds) as limit:
-                return await self._exchange(method, url, {**(headers or {}), **self._headers}, sent, limit)
+            async with (
+                asyncio.timeout(self.answer_seconds) as limit,
+                self._client.stream(method, url, headers=self.headers, timeout=waiting, **sent) as response,
+            ):
+                if response.status_code == httpx2.codes.OK:
+                    return await self._body(response)
+                limit.reschedule(None)
+                said = b""
+                with suppress(TimeoutError, httpx2.HTTPError, Unavailable):
+                    async with asyncio.timeout(min(EXPLANATION_SECONDS, self.answer_seconds)):
+                        said = await self._body(response)
+                raise self.error(response.status_code, response.headers.multi_items(), said)
         except (TimeoutError, httpx2.TimeoutException):
-            raise Unavailable(f"{label} gave no answer in {seconds:g} s") from None
+            raise self.silent() from None
         except httpx2.InvalidURL:
-            raise NotConfigured(f"{self.service.address_variable} is no usable address") from None
-        except (httpx2.HTTPError, zlib.error) as error:
-            raise Unavailable(f"{label}: the connection failed ({type(error).__name__})") from None
+            raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
+        except httpx2.HTTPError as error:
+            raise self.disconnected(error) from None
+
+    async def _body(self, response: httpx2.Response) -> bytes:
+        received = bytearray()
+        async for piece in response.aiter_bytes():
+            received += piece
+            if len(received) > MOST_BYTES:
+                raise Unavailable(f"{self.declaration.label}: the answer exceeds {MOST_BYTES // 1_000_000} MB")
+        return bytes(received)
 
     def parse(self, answer: type[Answer], body: bytes) -> Answer:
-        """A body as what it should be. Raises `Unavailable`."""
+        """Read a body in its documented form. Raises `Unavailable`."""
         try:
+            if b"\\ud" in body.lower():  # half a character, where a snippet was cut: replaced, for JSON has no halves
+                body = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
             return answer.model_validate_json(body)
-        except ValidationError:
+        except (ValueError, RecursionError):
             raise self.unexpected() from None
 
     def unexpected(self) -> Unavailable:
         """The error for an answer of another form than documented."""
-        return Unavailable(f"{self.service.label}: the answer is cut or not of the documented form")
+        return Unavailable(f"{self.declaration.label}: the answer is cut or not of the documented form")
 
-    async def _exchange(
-        self, method: str, url: str, headers: Mapping[str, str], sent: Mapping[str, Any], limit: asyncio.Timeout
-    ) -> bytes:
-        waiting = httpx2.Timeout(self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds))
-        async with self._client.stream(method, url, headers=headers, timeout=waiting, **sent) as response:
-            if response.status_code != httpx2.codes.OK:
-                limit.reschedule(None)  # the answer is here: from now on the time for its explanation counts
-                raise await self._error(response)
-            received = bytearray()
-            async for piece in self._unpack(response):
-                received += piece
-                if len(received) > MOST_BYTES:
-                    raise Unavailable(f"{self.service.label}: the answer exceeds {MOST_BYTES // 1_000_000} MB")
-        if "html" in response.headers.get("content-type", "").lower() or received.lstrip()[:1] == b"<":
-            raise Unavailable(f"{self.service.label}: the answer is a web page instead of JSON")
-        return _mend(bytes(received))
+    def silent(self) -> Unavailable:
+        """The error for an answer that did not arrive in time."""
+        return Unavailable(f"{self.declaration.label} gave no answer in {self.answer_seconds:g} s")
 
-    async def _error(self, response: httpx2.Response) -> ProviderError:
-        """The status decides, even if the body that explains it does not arrive whole, or not in time."""
-        said = bytearray()
-        with suppress(TimeoutError, httpx2.HTTPError, zlib.error, Unavailable):
-            async with asyncio.timeout(min(self._timeout_seconds, EXPLAINED_SECONDS)):
-                async for piece in self._unpack(response):
-                    said += piece
-                    if len(said) > MOST_ERROR_BYTES:
-                        break
-        return error_for_status(self.service, response.status_code, response.headers.multi_items(), bytes(said))
+    def disconnected(self, error: Exception) -> Unavailable:
+        """The error for a connection that failed."""
+        return Unavailable(f"{self.declaration.label}: the connection failed ({type(error).__name__})")
 
-    async def _unpack(self, response: httpx2.Response) -> AsyncIterator[bytes]:
-        """The body in pieces of limited size, however well it was packed."""
-        packing = response.headers.get("content-encoding", "identity").lower()
-        if packing not in {"identity", "gzip"}:
-            raise Unavailable(f"{self.service.label}: the answer is packed in a way that was not asked for")
-        unpacker = zlib.decompressobj(GZIP_WINDOW) if packing == "gzip" else None
-        async for piece in response.aiter_raw():
-            yield piece if unpacker is None else unpacker.decompress(piece, MOST_BYTES + 1)
-
-
-class WebSearch:
-    """What providers over a `WebApi` share; `instance` tells apart providers of one name at several addresses."""
-
-    service: ClassVar[Service]
-
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        timeout_seconds: float = ANSWER_SECONDS,
-        variant: str = "",
-    ) -> None:
-        """The key travels in a header, so that no URL holds it; `variant` is an engine or a model at the address.
-
-        Raises `NotConfigured`.
-        """
-        scheme = "Bearer " if self.service.key_header == "authorization" else ""
-        headers = {} if api_key is None else {self.service.key_header: scheme + api_key}
-        address = self.service.address if base_url is None else base_url
-        self._api = WebApi(client, self.service, address, headers=headers, timeout_seconds=timeout_seconds)
-        self.address = self._api.base_url
-        self.instance = f"{without_user(self.address)} {variant}".rstrip()
+    def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
+        """The error that a status stands for; the explanation is looked at and never passed on."""
+        service, given = self.declaration, list(headers)
+        said = explanation[:4_000].decode("utf-8", "replace").lower()
+        hint = f": {service.refused_hint}" if service.refused_hint else ""
+        # 432 and 433: Tavily's plan, or its limit of paying as one goes, is used up.
+        if status in {429, 432, 433} or (status == 403 and QUOTA.search(said)):
+            wait = retry_after_seconds(given)
+            return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
+        if status in {408, 409, 425, 499} or status >= 500 or status < 300:
+            return Unavailable(f"{service.label} is not available ({status})", retry_after=retry_after_seconds(given))
+        if status < 400:
+            variable = service.address_variable
+            return NotConfigured(f"{service.label} has moved ({status}): set {variable} to its new address")
+        if status in {401, 403} or (status in {400, 422} and BAD_KEY.search(said)):
+            remedy = (
+                f": set {service.key_variable}" if service.key_variable else hint or f": {service.address_variable}"
+            )
+            return NotConfigured(f"{service.label} refuses the credentials or this client ({status}){remedy}")
+        if status == 402 or (status == 400 and "credit balance" in said):
+            account = service.key_variable or service.label
+            return NotConfigured(f"the account behind {account} cannot pay for it ({status})")
+        if status in {404, 405}:
+            hint = hint or f": see {service.address_variable}"
+            message = f"{service.label} has nothing at this address ({status}){hint}"
+            return InvalidCall(message, kind="unknown_address")
+        forced = status in {400, 422} and "tool_choice" in said
+        kind = "unsupported_parameter" if forced else "refused"
+        return InvalidCall(f"{service.label} refuses the search ({status}){hint}", kind=kind)
 
 
-def _mend(body: bytes) -> bytes:
-    """JSON whose lone halves of surrogate pairs, as a snippet cut within a character leaves them, are replaced."""
-    if b"\\ud" not in body and b"\\uD" not in body:
-        return body
-    return SURROGATE_ESCAPE.sub(lambda found: b"\\ufffd" if found.group(1) else found.group(), body)
+def check_values(declaration: SearchDeclaration, values: Mapping[str, str]) -> None:
+    """Raise `NotConfigured`, which names the variable and never the value, for a key or an address that is none."""
+    key, given = values.get(declaration.key_variable), values.get(declaration.address_variable)
+    variable = declaration.address_variable
+    address = given or declaration.address
+    if key:
+        ensure_key(key, declaration.key_variable)
+    if not address.startswith(("https://", "http://")):
+        raise NotConfigured(f"{variable} must begin with https:// or http://")
+    try:
+        parts = urlsplit(address)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise NotConfigured(f"{variable} is no usable address")
+    if key:
+        ensure_confidential(key, address, variable, declaration.key_variable)
+
+
+def without_user(address: str) -> str:
+    """The same address without the user and the password that may be in it."""
+    scheme, _, rest = address.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"

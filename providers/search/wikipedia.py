@@ -1,33 +1,24 @@
 """Wikipedia, or another MediaWiki: the search of its Action API, which needs no key."""
 
-from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
-
-import httpx2
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
-from providers.search.narrowing import Narrowing, narrowing_of, wikipedia_language
-from providers.search.service import Service, without_user
-from providers.search.web_api import ANSWER_SECONDS, Detail, Records, WebApi, Wire
-from providers.search.web_hits import RawResult, hit_limit, respond, shorten_query
+from providers.search.filters import filters_of
+from providers.search.hits import RawResult, hit_limit, respond, shorten_query
+from providers.search.web_api import Detail, Records, WebSearch, Wire
 
-DEFAULT_BASE_URL: Final = "https://{language}.wikipedia.org"
-PLACE: Final = "{language}"
-"""Stands in an address for the language; an address without it is that of one wiki."""
-DEFAULT_LANGUAGE: Final = "en"
-SERVICE: Final = Service("Wikipedia", "WIKIPEDIA_BASE_URL")
-LONGEST_QUERY: Final = 300
-LAST_OFFSET: Final = 9_999
-PASSING: Final = (
-    "internal_api_error",
-    "maxlag",
-    "readonly",
-    "search-error",
-    "cirrussearch-backend",
-    "cirrussearch-too-busy",
+PLACE = "{language}"
+"""Part of an address in place of the language; an address without it is that of one wiki."""
+LAST_OFFSET = 9_999
+LANGUAGES = frozenset(
+    """af an ar ast az be bg bn br bs ca ceb ckb cs cy da de el en eo es et eu fa fi fr fy ga gl he hi hr hu hy id is it
+    ja ka kk ko ku ky la lb lt lv mk ml mn mr ms my ne nl nn no oc pa pl ps pt ro ru sh si sk sl sq sr sv sw ta te tg th
+    tl tr tt uk ur uz vi vo war zh zu""".split()
 )
-"""How codes of errors begin that may be gone at the next attempt."""
+"""Languages with a Wikipedia of more than 10,000 articles whose host begins with the code."""
+PASSING = ("internal_api_error", "maxlag", "readonly", "search-error", "cirrussearch-")
+"""Beginnings of the codes of errors that may be gone at the next attempt."""
 
 
 class WikipediaResult(Wire):
@@ -39,14 +30,14 @@ class WikipediaResult(Wire):
 
 
 class WikipediaSite(Wire):
-    """Where articles stand: `https://host` or `//host`, and a path with `$1` for the title."""
+    """Addresses of articles: `https://host` or `//host`, and a path with `$1` for the title."""
 
     server: str
     articlepath: str
 
 
 class WikipediaQuery(Wire):
-    """The two lists that were asked for."""
+    """The two lists of one request."""
 
     search: Records[WikipediaResult]
     general: WikipediaSite
@@ -65,86 +56,51 @@ class WikipediaAnswer(Wire):
     error: WikipediaError | None = None
 
 
-class WikipediaSearch:
-    """Articles of the Wikipedia in the language asked for, English by default, or of the one wiki at `base_url`.
-
-    The dates that it gives are those of the last edit, which say nothing of publication.
-    """
-
-    name = "wikipedia"
-
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        *,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_seconds: float = ANSWER_SECONDS,
-    ) -> None:
-        """Raises `NotConfigured`."""
-        self._base_url = base_url
-        self._client = client
-        self._timeout_seconds = timeout_seconds
-        self.address = self._at(DEFAULT_LANGUAGE).base_url
-        self.instance = without_user(base_url)
+class WikipediaSearch(WebSearch):
+    """Articles of the Wikipedia in the requested language, English by default, or of the one wiki at an address."""
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        offset = max(0, request.offset)
+        offset, filters = max(0, request.offset), filters_of(request)
         if offset > LAST_OFFSET:
             return SearchResponse(provider=self.name)
-        narrowing = narrowing_of(request)
-        api, warnings = self._wiki(narrowing)
-        if self._base_url == DEFAULT_BASE_URL and not narrowing.domains.admit(api.base_url):
-            outside = f"{urlsplit(api.base_url).hostname} lies outside the domains and was not asked"
+        language = "no" if filters.language == "nb" else filters.language or "en"
+        warnings: list[str] = []
+        if PLACE in self.address and language not in LANGUAGES:
+            warnings, language = [f"has no articles in the language {language}: the English ones were asked"], "en"
+        if PLACE not in self.address and filters.language:
+            warnings = ["is one wiki: it cannot keep to a language"]
+        address = self.address.replace(PLACE, language)
+        # All articles have one host: outside the domains there is nothing to find.
+        if self.address == self.declaration.address and not filters.domains.admit(address):
+            outside = f"{urlsplit(address).hostname} lies outside the domains and was not asked"
             return SearchResponse(provider=self.name, warnings=[outside])
         parameters: dict[str, str | int] = {
             "action": "query",
             "format": "json",
             "formatversion": 2,
             "list": "search",
-            "srsearch": shorten_query(request.text, LONGEST_QUERY),
+            "srsearch": shorten_query(request.text, 300),
             "srlimit": max(1, hit_limit(request)),
             "sroffset": offset,
             "srprop": "snippet|timestamp",
             "meta": "siteinfo",
             "siprop": "general",
         }
-        answer = await api.get(WikipediaAnswer, "/w/api.php", parameters)
+        answer = self.parse(WikipediaAnswer, await self.fetch("GET", f"{address}/w/api.php", params=parameters))
         if answer.error is not None:
             raise _error(answer.error.code)
         if answer.query is None:
-            raise api.unexpected()
-        site = answer.query.general
-        return respond(
-            request,
-            self.name,
-            answer.query.search,
-            lambda result: _result(result, site, api.base_url),
-            warnings=warnings,
-            dates_tell=False,
-        )
+            raise self.unexpected()
+        wiki = answer.query.general
+        place = urljoin(urljoin(address, wiki.server), wiki.articlepath)
 
-    def _wiki(self, narrowing: Narrowing) -> tuple[WebApi, list[str]]:
-        """Where to ask, and what that leaves of the language asked for."""
-        language = narrowing.language
-        if PLACE not in self._base_url:
-            return self._at(""), ["is one wiki: it cannot keep to a language"] if language else []
-        known = wikipedia_language(language or DEFAULT_LANGUAGE)
-        if known is None:
-            return self._at(DEFAULT_LANGUAGE), [
-                f"has no articles in the language {language}: the English ones were asked"
-            ]
-        return self._at(known), []
+        def read(article: WikipediaResult) -> RawResult:
+            url = place.replace("$1", quote(article.title.replace(" ", "_"), safe="/:(),'!*;@"))
+            return RawResult(url, article.title, article.snippet, article.timestamp)
 
-    def _at(self, language: str) -> WebApi:
-        address = self._base_url.replace(PLACE, language)
-        return WebApi(self._client, SERVICE, address, timeout_seconds=self._timeout_seconds)
-
-
-def _result(result: WikipediaResult, site: WikipediaSite, base_url: str) -> RawResult:
-    path = site.articlepath.replace("$1", quote(result.title.replace(" ", "_"), safe="/:(),'!*;@"))
-    url = urljoin(urljoin(base_url, site.server), path)
-    return RawResult(url=url, title=result.title, snippet=result.snippet, published=result.timestamp)
+        found = answer.query.search
+        return respond(request, self.declaration, found, read, warnings=warnings, dates_of_publication=False)
 
 
 def _error(code: str) -> ProviderError:

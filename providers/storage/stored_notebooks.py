@@ -31,7 +31,7 @@ from contracts.roles import (
     SourceExtract,
     WriteInput,
     language_of_call,
-    wishes_of_call,
+    prompt_preferences,
 )
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Quality
@@ -103,7 +103,7 @@ class StoredNotebooks:
                 "tenant": resolved.tenant,
                 "query": resolved.query,
                 "language": language_of_call(role, resolved, request.engine),
-                "wishes": wishes_of_call(role, resolved),
+                "preferences": prompt_preferences(role, resolved),
                 "exclude": resolved.exclude,
                 "max_iterations": resolved.limits.max_iterations,
                 "canary": resolved.canary if role.sees_outside_text else "",
@@ -293,7 +293,7 @@ def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> 
 HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
 SOURCE_DETAILS: Final = (
     *HIT_DETAILS,
-    *("publisher", "retrieved_at", "quality_reason", "assessment", "access", "language", "raw", "text"),
+    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
 )
 
 

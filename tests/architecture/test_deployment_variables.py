@@ -2,6 +2,7 @@
 
 import re
 
+from providers.search.declarations import search_variables
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT, relative, tracked_files
 from workers.settings.loading import VARIABLES
@@ -10,8 +11,9 @@ from workers.settings.sections import FileSettings
 
 def test_all_pools_are_configured_alike() -> None:
     """Workers differ in nothing but keys, which only those get that need them; every variable is one that is read."""
+    known = {*VARIABLES, *search_variables()}
     kept = {name: dict(service["environment"]) for name, service in files.ours().items()}
-    unknown = {name for environment in kept.values() for name in environment.keys() - VARIABLES.keys()}
+    unknown = {name for environment in kept.values() for name in environment.keys() - known}
     assert unknown == {"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"}
     for variables, those in files.KEY_HOLDERS.items():
         holders = {name for name, environment in kept.items() if environment.keys() & variables}
@@ -45,7 +47,7 @@ def test_every_variable_can_be_set_in_compose() -> None:
     """Whatever the program reads from the environment has a place there, unless research.toml or compose decides it."""
     passed = {name for service in files.ours().values() for name in service["environment"]}
     in_the_file = {name for name, path in VARIABLES.items() if path[0] in FileSettings.model_fields}
-    assert VARIABLES.keys() - passed <= in_the_file
+    assert {*VARIABLES, *search_variables()} - passed <= in_the_file
 
 
 def test_no_secret_is_written_down() -> None:

@@ -37,9 +37,9 @@ def texts_of_code() -> Iterator[tuple[str, str]]:
 
 
 def texts_of_pages() -> Iterator[tuple[str, str]]:
-    """The user's pages; decisions tell of times gone by."""
+    """The user's pages; decisions and the changelog name commands of earlier versions."""
     for path in tracked_files():
-        if path.suffix == ".md" and path.parent in (ROOT, ROOT / "docs"):
+        if path.suffix == ".md" and path.parent in (ROOT, ROOT / "docs") and path.name != "CHANGELOG.md":
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from activities.roles.control_statement import STATEMENTS
+from activities.roles.claim_checking import STATEMENTS
 from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, without_signs
 
 WORD = re.compile(r"\w+")

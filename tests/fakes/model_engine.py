@@ -9,7 +9,7 @@ from contracts.vocabulary import Tier
 from providers.errors import RateLimited
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.endpoints import CapabilityOverrides, ModelDirectory, ModelEndpoint, capabilities_of
-from providers.models.engine import LanguageModelEngine
+from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 

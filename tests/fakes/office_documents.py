@@ -8,9 +8,7 @@ from typing import Any
 
 import openpyxl
 import pptx
-from openpyxl.styles import Font
-from pptx.dml.color import RGBColor
-from pptx.util import Inches, Pt
+from pptx.util import Inches
 
 CONTAINER = (
     '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -48,23 +46,13 @@ def part_of(raw: bytes, name: str) -> str:
 
 
 def workbook() -> Any:
-    """A workbook with a table that is seen, and much that is not."""
+    """A workbook with a title and a table."""
     book = openpyxl.Workbook()
     book.properties.title, book.properties.creator = "Figures", "Ada"
     sheet = book.active
     sheet.title = "Backups"
-    sheet.append(["Storage of the year"])
-    sheet.append([])
-    for row in (["Site", "Share", "Secret"], ["North", 0.25, "hidden column"], ["hidden row", 1, 1], ["South", 3.0, 2]):
+    for row in (["Site", "Share"], ["North", 0.25], ["South", 3.0]):
         sheet.append(row)
-    sheet["B4"].number_format = "0.0%"
-    sheet.column_dimensions["C"].hidden = True
-    sheet.row_dimensions[5].hidden = True
-    sheet["A7"], sheet["A7"].font = "white letters", Font(color="FFFFFFFF")
-    sheet["A8"], sheet["A8"].number_format = "no format", ";;;"
-    for name, state in (("Hidden", "hidden"), ("Very hidden", "veryHidden")):
-        book.create_sheet(name).append(["hidden sheet"])
-        book[name].sheet_state = state
     return book
 
 
@@ -94,44 +82,6 @@ def presentation() -> Any:
     table = last.shapes.add_table(2, 2, Inches(1), Inches(2), Inches(4), Inches(1)).table
     for place, words in enumerate(("Year", "Cost", "2024", "12")):
         table.cell(place // 2, place % 2).text = words
-    return show
-
-
-def unseen_presentation(*wanted: str) -> Any:
-    """A slide with words that are seen, and some of those that nobody sees."""
-    show = pptx.Presentation()
-    slide = show.slides.add_slide(show.slide_layouts[6])
-    for words, change in {
-        "seen words": lambda run, box: None,
-        "beside the slide": lambda run, box: setattr(box, "left", Inches(20)),
-        "hidden shape": lambda run, box: box._element.nvSpPr.cNvPr.set("hidden", "1"),
-        "tiny letters": lambda run, box: setattr(run.font, "size", Pt(1)),
-        "white on white": lambda run, box: setattr(run.font.color, "rgb", RGBColor(255, 255, 255)),
-        "like their box": lambda run, box: (
-            box.fill.solid(),
-            setattr(box.fill.fore_color, "rgb", RGBColor(20, 40, 60)),
-            setattr(run.font.color, "rgb", RGBColor(20, 40, 60)),
-        ),
-        "no filling": lambda run, box: run.font.fill.background(),
-    }.items():
-        if words not in {"seen words", *wanted}:
-            continue
-        box = slide.shapes.add_textbox(Inches(1), Inches(1), Inches(2), Inches(1))
-        box.text_frame.text = words
-        change(box.text_frame.paragraphs[0].runs[0], box)
-    return show
-
-
-def white_on_a_picture() -> Any:
-    """A slide whose white letters lie on a dark shape."""
-    show = pptx.Presentation()
-    slide = show.slides.add_slide(show.slide_layouts[6])
-    ground = slide.shapes.add_shape(1, 0, 0, Inches(8), Inches(4))
-    ground.fill.solid()
-    ground.fill.fore_color.rgb = RGBColor(0, 0, 0)
-    box = slide.shapes.add_textbox(Inches(1), Inches(1), Inches(2), Inches(1))
-    box.text_frame.text = "seen words"
-    box.text_frame.paragraphs[0].runs[0].font.color.rgb = RGBColor(255, 255, 255)
     return show
 
 

@@ -16,7 +16,7 @@ READ: Final = "read"
 TOO_LARGE: Final = frozenset(("too_large",))
 READABLE: Final = frozenset((READ,))
 MALFORMED: Final = frozenset(("malformed",))
-GIVES_UP: Final = frozenset(("timeout", "memory", "too_large", "no_text", "malformed"))
+GIVES_UP: Final = frozenset(("timeout", "memory", "too_large", "too_little_text", "malformed"))
 """For what may be refused, or cost a child its life: what matters is that it costs no more."""
 
 HTML, PDF, XML = "text/html", "application/pdf", "application/xml"
@@ -162,7 +162,7 @@ OTHER_POISON: Final[Mapping[str, Poison]] = {
     "json-depth": Poison(lambda: b"[" * 2_000_000, frozenset(("malformed", "too_large")), "application/json"),
     "json-digits": Poison(lambda: b"9" * 900_000, MALFORMED, "application/json"),
     "json-keys": Poison(
-        lambda: json.dumps({str(n): n for n in range(60_000)}).encode(), READABLE, "application/json", keeps="- 1: 1"
+        lambda: json.dumps({str(n): n for n in range(60_000)}).encode(), READABLE, "application/json", keeps="1: 1"
     ),
     "markdown-brackets": Poison(lambda: b"[" * 1_000_000, READABLE | GIVES_UP, "text/markdown"),
     "markdown-links": Poison(lambda: b"[a](" * 100_000, READABLE | GIVES_UP, "text/markdown"),
@@ -287,7 +287,7 @@ PDF_POISON: Final[Mapping[str, Poison]] = {
     "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
     "pages": Poison(lambda: many_pages(100_000), TOO_LARGE, PDF),
     "actions": Poison(actions, READABLE, PDF, keeps=SENTENCE),
-    "invisible-layer": Poison(lambda: page_of(b"3 Tr " + shown(SENTENCE)), frozenset({"no_text"}), PDF),
+    "invisible-layer": Poison(lambda: page_of(b"3 Tr " + shown(SENTENCE)), frozenset({"too_little_text"}), PDF),
     "forms-in-forms": Poison(
         lambda: page_of(
             b"/X Do " + shown(SENTENCE),

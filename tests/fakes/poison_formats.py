@@ -8,7 +8,7 @@ from typing import Final
 
 import openpyxl
 
-from providers.reading.sniffing import DocumentKind
+from providers.reading.document_kinds import DocumentKind
 from tests.fakes.office_documents import (
     archive_of,
     cell,
@@ -143,26 +143,26 @@ def parts_in_parts(depth: int) -> bytes:
 KIND: Final = {kind.name.lower(): str(kind) for kind in DocumentKind}
 FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
     "xlsx": {
-        "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(110_000_000)), TOO_LARGE),
-        "lying-sizes": Poison(lambda: with_lying_sizes(simple_workbook(), 100), GIVES_UP),
-        "entries": Poison(lambda: archive_of({f"xl/{n}": b"" for n in range(12_000)} | {"xl/workbook.xml": b""}), TOO_LARGE),
+        "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(110_000_000)), READABLE | TOO_LARGE),
+        "lying-sizes": Poison(lambda: with_lying_sizes(simple_workbook(), 100), READABLE | GIVES_UP),
+        "entries": Poison(lambda: archive_of({f"xl/{n}": b"" for n in range(12_000)} | {"xl/workbook.xml": b""}), GIVES_UP),
         "broken": Poison(lambda: simple_workbook()[:3_000], MALFORMED),
         "no-sheet": Poison(lambda: changed(simple_workbook(), SHEET, None), GIVES_UP),
-        "no-xml": Poison(lambda: changed(simple_workbook(), SHEET, "<worksheet"), MALFORMED),
+        "no-xml": Poison(lambda: changed(simple_workbook(), SHEET, "<worksheet"), GIVES_UP),
         "lzma": Poison(lambda: packed_by(zipfile.ZIP_LZMA), MALFORMED),
         "locked": Poison(lambda: locked(simple_workbook()), ENCRYPTED),
         "entities": Poison(
-            lambda: sheet(f'<row r="1">{text_cell("A1", "&a9;&e;")}</row>', before=ENTITIES), MALFORMED
+            lambda: sheet(f'<row r="1">{text_cell("A1", "&a9;&e;")}</row>', before=ENTITIES), GIVES_UP
         ),
         "entities-in-facts": Poison(
-            lambda: changed(simple_workbook(), "docProps/core.xml", ENTITIES + "<x>&a9;&e;</x>"), MALFORMED
+            lambda: changed(simple_workbook(), "docProps/core.xml", ENTITIES + "<x>&a9;&e;</x>"), READABLE | GIVES_UP
         ),
         "sheets": Poison(lambda: many_sheets(1_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "far-cell": Poison(
             lambda: sheet(f'<row r="1">{text_cell("A1")}</row><row r="1048576">{text_cell("XFD1048576")}</row>'),
             READABLE | GIVES_UP, keeps=SENTENCE,
         ),
-        "no-such-row": Poison(lambda: sheet(f'<row r="99999999999">{text_cell("A99999999999")}</row>'), GIVES_UP),
+        "no-such-row": Poison(lambda: sheet(f'<row r="99999999999">{text_cell("A99999999999")}</row>'), READABLE | GIVES_UP),
         "wide-rows": Poison(
             lambda: sheet("".join(f'<row r="{n}">{text_cell(f"XFD{n}", "x")}</row>' for n in range(1, 2_000))),
             READABLE | GIVES_UP,
@@ -194,7 +194,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
                 "<p:grpSp><p:nvGrpSpPr><p:cNvPr id='8' name='g'/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>" * 5_000
                 + shape(SENTENCE) + "</p:grpSp>" * 5_000
             ),
-            MALFORMED,
+            READABLE | GIVES_UP,
         ),
         "shapes": Poison(lambda: slides(shape(SENTENCE) * 5_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "entities": Poison(
@@ -220,7 +220,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE, keeps=SENTENCE,
         ),
-        "spans": Poison(lambda: odt("<text:p>" + "<text:span>" * 5_000 + SENTENCE + "</text:span>" * 5_000 + "</text:p>"), MALFORMED),
+        "spans": Poison(lambda: odt("<text:p>" + "<text:span>" * 5_000 + SENTENCE + "</text:span>" * 5_000 + "</text:p>"), GIVES_UP),
         "sections": Poison(lambda: odt(f"<text:section><text:p>{SENTENCE}</text:p></text:section>" * 20_000), READABLE, keeps=SENTENCE),
         "tables-in-tables": Poison(
             lambda: odt("<table:table><table:table-row><table:table-cell>" * 80 + f"<text:p>{SENTENCE}</text:p>"
@@ -231,7 +231,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             lambda: changed(odt(f"<text:p>{SENTENCE}</text:p>"), "content.xml", ENTITIES + "<x>&a9;&e;</x>"), GIVES_UP
         ),
         "locked": Poison(
-            lambda: odt("", manifest="<m><encryption-data/></m>"), ENCRYPTED
+            lambda: odt("", manifest="<m><encryption-data/></m>"), ENCRYPTED | GIVES_UP
         ),
     },
     "epub": {
@@ -251,7 +251,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             lambda: archive_of(
                 {"META-INF/container.xml": '<c><rootfile full-path="META-INF/container.xml"/></c>'}, KIND["epub"]
             ),
-            frozenset(("no_text",)),
+            GIVES_UP,
         ),
         "no-container": Poison(lambda: archive_of({"a": "b"}, KIND["epub"]), MALFORMED),
         "chapters": Poison(
@@ -262,23 +262,23 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
         ),
         "script": Poison(
             lambda: epub({"a.xhtml": chapter(f"<script/><p>{SENTENCE}</p><script src='http://127.0.0.1/'>x()</script>")}),
-            READABLE, keeps=SENTENCE,
+            READABLE | GIVES_UP, keeps=SENTENCE,
         ),
         "locked": Poison(
             lambda: epub(
                 {"a.xhtml": "?"},
                 extra={"META-INF/encryption.xml": '<e><CipherReference URI="OPS/a.xhtml"/></e>'},
             ),
-            ENCRYPTED,
+            READABLE | ENCRYPTED | GIVES_UP,
         ),
     },
     "mail": {
         "mails-in-mails": Poison(lambda: mails_in_mails(150), READABLE | GIVES_UP),
-        "many-mails-in-mails": Poison(lambda: mails_in_mails(5_000), TOO_LARGE),
+        "many-mails-in-mails": Poison(lambda: mails_in_mails(5_000), READABLE | TOO_LARGE),
         "parts": Poison(lambda: parts_in_parts(150), READABLE | GIVES_UP),
-        "many-parts": Poison(lambda: parts_in_parts(20_000), TOO_LARGE),
-        "headers": Poison(lambda: b"X-Spam: yes\n" * 100_000 + b"\n" + SENTENCE.encode(), TOO_LARGE),
-        "header": Poison(lambda: b"Subject: " + b"=?utf-8?q?a?= " * 200_000 + b"\n\n" + SENTENCE.encode(), READABLE, keeps=SENTENCE),
+        "many-parts": Poison(lambda: parts_in_parts(20_000), READABLE | TOO_LARGE),
+        "headers": Poison(lambda: b"X-Spam: yes\n" * 100_000 + b"\n" + SENTENCE.encode(), READABLE | TOO_LARGE),
+        "header": Poison(lambda: b"Subject: " + b"=?utf-8?q?a?= " * 200_000 + b"\n\n" + SENTENCE.encode(), READABLE),
         "addresses": Poison(lambda: b"From: " + b"<(" * 1_000_000 + b"\n\n" + SENTENCE.encode(), READABLE, keeps=SENTENCE),
         "charset": Poison(
             lambda: b"From: a\nContent-Type: text/plain; charset=" + b"x" * 100_000 + b"\n\n" + SENTENCE.encode(), READABLE, keeps=SENTENCE
@@ -291,7 +291,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
         ),
     },
     "notebook": {
-        "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, MALFORMED),
+        "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, GIVES_UP),
         "cells": Poison(lambda: notebook(*[cell("markdown", SENTENCE)] * 5_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "output": Poison(
             lambda: notebook(
@@ -300,16 +300,16 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE, keeps=SENTENCE,
         ),
-        "odd": Poison(lambda: b'{"nbformat": [], "cells": [1, null, {"source": {}, "cell_type": []}], "metadata": 1}', frozenset(("no_text",))),
+        "odd": Poison(lambda: b'{"nbformat": [], "cells": [1, null, {"source": {}, "cell_type": []}], "metadata": 1}', GIVES_UP),
         "script": Poison(
             lambda: notebook(cell("markdown", f"{SENTENCE}\n\n<script>x()</script>")), READABLE, keeps=SENTENCE
         ),
     },
     "csv": {
         "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP),
-        "columns": Poison(lambda: b"," * 2_900_000, READABLE | {"empty"}),
+        "columns": Poison(lambda: b"," * 2_900_000, READABLE | GIVES_UP),
         "rows": Poison(lambda: b"a,b\n" * 120_000, READABLE | GIVES_UP, keeps="| a | b |"),
-        "quotes": Poison(lambda: b'"' * 2_900_000, READABLE | GIVES_UP | {"empty"}),
+        "quotes": Poison(lambda: b'"' * 2_900_000, READABLE | GIVES_UP),
         "nul": Poison(lambda: b"a,b\n" * 100 + b"1,\x002\n", READABLE),
     },
 }  # fmt: skip

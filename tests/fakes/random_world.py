@@ -12,21 +12,21 @@ from contracts.evidence import Evidence, Finding, QualityUpdate, ReportDraft
 from contracts.messages import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
 from contracts.outcome import CallAccount, Citation, ReportFiles, Usage
 from contracts.roles import (
-    AnalysisOutput,
     AnalyzeInput,
-    FollowUpDraft,
+    AnalyzerResult,
+    FollowUpQuery,
     GapAssessment,
-    GapDraft,
     PlanInput,
-    PlanOutput,
-    RecommendationDraft,
+    PlannerAnswer,
+    ProposedGap,
+    Recommendation,
     RefineInput,
-    RefineOutput,
+    RefinerAnswer,
     ReflectInput,
-    ReflectOutput,
-    SubQueryDraft,
+    SubQuery,
+    SupervisorAnswer,
+    SynthesizerResult,
     WriteInput,
-    WriteOutput,
 )
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
@@ -71,10 +71,10 @@ class RandomWorld:
         if self.chance("fails", operation).random() < self.trouble:
             raise ApplicationError("no luck", {"kind": "malformed"}, type=kind, non_retryable=True)
 
-    async def plan_research(self, request: PlanInput) -> PlanOutput:
+    async def plan_research(self, request: PlanInput) -> PlannerAnswer:
         number = self.chance("plan", request.operation).randint(1, 6)
-        drafts = [SubQueryDraft(query=f"question number {n} of the plan", priority=n + 1) for n in range(number)]
-        return PlanOutput(research_brief="A brief.", sub_queries=drafts, account=self.account(request))
+        drafts = [SubQuery(query=f"question number {n} of the plan", priority=n + 1) for n in range(number)]
+        return PlannerAnswer(research_brief="A brief.", sub_queries=drafts, account=self.account(request))
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         self.searching += 1
@@ -100,7 +100,7 @@ class RandomWorld:
             quality=self.chance("quality", request.url).choice(list(Quality)),
         )
 
-    async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
         chance = self.chance("analysis", request.operation, request.sub_query.id)
         evidence: list[Evidence] = []
         findings: list[Finding] = []
@@ -126,10 +126,10 @@ class RandomWorld:
                 )
             )
         gaps = [
-            GapDraft(description=f"gap {chance.randint(0, 9)}", suggested_queries=["another question to ask"])
+            ProposedGap(description=f"gap {chance.randint(0, 9)}", suggested_queries=["another question to ask"])
             for _ in range(chance.randint(0, 3))
         ]
-        return AnalysisOutput(
+        return AnalyzerResult(
             findings=findings,
             evidence=evidence,
             gaps=gaps,
@@ -138,7 +138,7 @@ class RandomWorld:
             account=self.account(request),
         )
 
-    async def write_report(self, request: WriteInput) -> WriteOutput:
+    async def write_report(self, request: WriteInput) -> SynthesizerResult:
         cited = [item for finding in request.findings for item in finding.evidence_ids]
         kept = [item for item in dict.fromkeys(cited) if self.chance("cite", item).random() < 0.8] or cited[:1]
         draft = ReportDraft(
@@ -148,28 +148,28 @@ class RandomWorld:
             evidence_ids=kept,
             iteration=request.iteration,
         )
-        return WriteOutput(draft=draft, account=self.account(request))
+        return SynthesizerResult(draft=draft, account=self.account(request))
 
-    async def refine_gaps(self, request: RefineInput) -> RefineOutput:
+    async def refine_gaps(self, request: RefineInput) -> RefinerAnswer:
         chance = self.chance("refine", request.operation)
         assessments = [
             GapAssessment(
                 gap_id=gap.id,
                 severity=chance.choice(list(Severity)),
                 addressable=chance.random() < 0.7,
-                follow_up_queries=[FollowUpDraft(query=f"follow-up {chance.randint(0, 99)} to ask")],
+                follow_up_queries=[FollowUpQuery(query=f"follow-up {chance.randint(0, 99)} to ask")],
             )
             for gap in request.gaps
         ]
         assessments.append(GapAssessment(gap_id="gap-unknown", severity=Severity.CRITICAL, addressable=True))
-        recommendation = RecommendationDraft(should_iterate=chance.random() < 0.8)
-        return RefineOutput(
+        recommendation = Recommendation(should_iterate=chance.random() < 0.8)
+        return RefinerAnswer(
             gap_analysis=assessments, iteration_recommendation=recommendation, account=self.account(request)
         )
 
-    async def reflect_on_phase(self, request: ReflectInput) -> ReflectOutput:
+    async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = self.chance("reflect", request.operation).choice(list(Action))
-        return ReflectOutput(action=action, guidance="look closer", account=self.account(request))
+        return SupervisorAnswer(action=action, guidance="look closer", account=self.account(request))
 
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         state = self.session.state(request.change)

@@ -9,13 +9,34 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from contracts.messages import SearchRequest, SearchResponse
+from providers.interfaces import SearchProvider
+from providers.models.prices import PriceTable
+from providers.search.anthropic_search import AnthropicSearch
+from providers.search.declarations import search_declaration
+from providers.search.web_api import WebSearch, web_client
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
-from tests.fakes.search_answers import PATHS, PROVIDERS, Asked, Item, encoded, error, found, items, refused
+from tests.fakes.permissions import PERMITTED
+from tests.fakes.search_answers import (
+    CSE_ID,
+    KEYS,
+    MODEL,
+    PATHS,
+    PROVIDERS,
+    Asked,
+    Item,
+    encoded,
+    error,
+    found,
+    items,
+    refused,
+)
 
 TRICKLE_SECONDS = 0.02
 SCENARIOS = (
@@ -175,6 +196,58 @@ def _head(
     given = [("content-type", kind), ("content-length", str(length)), *headers]
     lines = [f"HTTP/1.1 {status} Fake", *(f"{name}: {value}" for name, value in given), "", ""]
     writer.write("\r\n".join(lines).encode("utf-8"))
+
+
+QUESTION = "how are backups made?"
+
+
+@asynccontextmanager
+async def open_provider(
+    name: str, base_url: str, seconds: float = 10.0, **values: str | None
+) -> AsyncIterator[SearchProvider]:
+    """The real client of a service with its planted key; `values` replaces variables, None takes one away."""
+    declaration = search_declaration(name)
+    given = {"GOOGLE_CSE_ID": CSE_ID, "RESEARCH_MODEL": MODEL, declaration.key_variable: KEYS.get(name)}
+    given |= {declaration.address_variable: base_url, **values}
+    variables = {variable: value for variable, value in given.items() if value is not None}
+    async with web_client("durable-research/test") as client:
+        if name == "anthropic":
+            provider: SearchProvider = AnthropicSearch(client, declaration, variables, PriceTable())
+        else:
+            provider = declaration.open(client, variables)
+        assert isinstance(provider, WebSearch)
+        provider.answer_seconds = seconds
+        yield provider
+
+
+def asking(
+    name: str, text: str = QUESTION, *, max_results: int = 10, offset: int = 0, **narrowed: Any
+) -> SearchRequest:
+    """A request as the gatherer makes it; `narrowed` are its fields for types, domains, language and days."""
+    return SearchRequest(
+        permission=PERMITTED,
+        research_id="r-1",
+        operation=f"search/sq-1/{name}",
+        provider=name,
+        text=text,
+        max_results=max_results,
+        offset=offset,
+        **narrowed,
+    )
+
+
+async def search(
+    name: str,
+    server: SearchApis,
+    text: str = QUESTION,
+    *,
+    seconds: float = 10.0,
+    values: dict[str, str | None] | None = None,
+    **given: Any,
+) -> SearchResponse:
+    """One search by the real client."""
+    async with open_provider(name, server.url(name), seconds, **(values or {})) as provider:
+        return await provider.search(asking(name, text, **given))
 
 
 async def _main() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from contracts import strategies
 from contracts.evidence import DocumentRef
 from contracts.state import ResearchState
-from contracts.tool_turns import ToolTurnOutput
+from contracts.tool_turns import TurnResult
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.world import World, model_world
 from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput, answer
@@ -22,7 +22,7 @@ from workflows.run.research_run import ResearchRun
 STATE = "state"
 
 
-async def converse(run: ResearchRun, most: int = 6) -> list[ToolTurnOutput]:
+async def converse(run: ResearchRun, most: int = 6) -> list[TurnResult]:
     """Turn after turn until it hands over."""
     turns = [await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))]
     while len(turns) < most and not any(call.name == HAND_OVER.name for call in turns[-1].calls):
@@ -44,7 +44,7 @@ class Deadly(ObstoreContentStore):
         return await super().put_text(text, media_type)
 
 
-async def go_on(world: World, folder: Path) -> list[ToolTurnOutput]:
+async def go_on(world: World, folder: Path) -> list[TurnResult]:
     """The turns of the stored run, from the beginning: what is answered already is taken from the journal."""
     state = ResearchState.unpack((folder / STATE).read_text(encoding="utf-8"))
     return await converse(ResearchRun(state, Inbox(), world.host()))

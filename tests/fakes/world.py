@@ -14,7 +14,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.revising import RevisionActivities
-from activities.roles.model_call import RoleActivities
+from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
@@ -29,7 +29,7 @@ from providers.errors import SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
 from providers.models import answers
-from providers.reading.readers import RoutedReader
+from providers.reading.reader import RoutedReader
 from providers.shared.paid_calls import SharedCallStore
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -44,6 +44,12 @@ from tests.fakes.model_engine import engine_over
 
 READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
+
+
+async def never_cancelled(research_id: str) -> bool:
+    """No run of a world is cancelled behind its back."""
+    del research_id
+    return False
 
 
 class NoWeb:
@@ -83,18 +89,16 @@ class World:
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000))
         self.isolated: IsolatedCalls = HereCalls()
-        self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(self.isolated), **(engines or {})}
+        self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
     def isolate(self, calls: IsolatedCalls) -> None:
         """Have work on texts from outside done by these calls, that without a model included."""
         self.isolated = calls
-        self.engines[EngineKind.EXTRACTIVE] = ExtractiveEngine(calls)
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        roles = RoleActivities(
-            self.engines, self.content, CallJournal(self.calls, answers), self.isolated, notebooks=self.notebooks
-        )
+        journal = CallJournal(self.calls, answers)
+        roles = RoleActivities(self.engines, self.content, journal, self.notebooks, never_cancelled)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )

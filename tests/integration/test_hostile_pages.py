@@ -49,7 +49,7 @@ from workers.settings.web_search import WebSearchSettings
 
 pytestmark = pytest.mark.integration
 
-UNSEEN_IN_RUNS = ("I2 comment", "I4 style sheet", "I4 in code", "I8", "I21 unseen mode", "I22 linked data", "I28")
+UNSEEN_IN_RUNS = ("I2 comment", "I4 visibility", "I4 in code", "I8", "I21 unseen mode", "I22 linked data", "I28")
 """Of those that nobody sees, some of each kind; each one of them is read by a test of its own elsewhere."""
 MEMO = "The heliotrope memorandum stays among the four of us until the merger is announced in public."
 UNSTEERED = {"planner", "scout", "coordinator", "investigator", "intake", "outliner"}
@@ -148,7 +148,7 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(searxng_url=world.searxng_url),
+        web_search=WebSearchSettings(variables={"SEARXNG_URL": world.searxng_url}),
         models=ModelsSettings(default="good", base_url=api.base_url),
         anthropic_api_key=SecretStr("test"),
     )

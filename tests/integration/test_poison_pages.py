@@ -14,7 +14,7 @@ from providers.interfaces import Reader
 from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.readers import WebReader
+from providers.reading.reader import WebReader
 from providers.reading.robots import Robots
 from tests.fakes.poison import POISON, READ, Poison
 from tests.fakes.poison_formats import FORMAT_POISON

@@ -51,7 +51,7 @@ async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Pat
 
 async def test_nobody_to_ask_is_refused_before_any_work(client: Client, tmp_path: Path) -> None:
     """A provider that cannot be reached is found out first; the refusal says so (S0-102)."""
-    async with WebWorld() as world, web_workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
+    async with WebWorld() as world, web_workers(client, tmp_path, world, TAVILY_API_KEY="k", TAVILY_BASE_URL=NOBODY):
         handle = await start(client, over_the_web("tavily"))
         with pytest.raises(WorkflowFailureError) as caught:
             await handle.result()
@@ -66,7 +66,7 @@ async def test_nobody_to_ask_is_refused_before_any_work(client: Client, tmp_path
 
 async def test_the_run_goes_on_with_those_that_can_be_asked(client: Client, tmp_path: Path) -> None:
     """The other one is named with its reason (S0-097)."""
-    async with WebWorld() as world, web_workers(client, tmp_path, world, tavily_api_key="k", tavily_base_url=NOBODY):
+    async with WebWorld() as world, web_workers(client, tmp_path, world, TAVILY_API_KEY="k", TAVILY_BASE_URL=NOBODY):
         handle = await start(client, over_the_web("tavily", "searxng"))
         result: ResearchResult = await handle.result()
         status = await handle.query(names.STATUS, result_type=ResearchStatus)

@@ -24,7 +24,7 @@ async def web_workers(client: Client, home: Path, world: WebWorld, **search: Any
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(searxng_url=world.searxng_url, **search),
+        web_search=WebSearchSettings(variables={"SEARXNG_URL": world.searxng_url, **search}),
     )
     async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
         yield

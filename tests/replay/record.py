@@ -128,7 +128,7 @@ async def deadline(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 async def web(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Over the web: one provider that cannot be reached, one that answers, pages that fail at first."""
     async with WebWorld(faults=Faults(too_many=0.1, server_error=0.1, retry_after="1", seed=3)) as world:
-        async with web_workers(client, folder, world, tavily_api_key="k", tavily_base_url="http://127.0.0.1:9"):
+        async with web_workers(client, folder, world, TAVILY_API_KEY="k", TAVILY_BASE_URL="http://127.0.0.1:9"):
             handle = await start(client, over_the_web("tavily", "searxng"))
             await handle.result()
     return handle

@@ -9,7 +9,7 @@ from contracts.base import Contract
 from contracts.request import Depth
 from contracts.roles import RoleSpec
 from contracts.strategies import StrategyDeclaration
-from contracts.tool_turns import ToolTurnInput, ToolTurnOutput, Transcript, TurnDraft, scripted_turn
+from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, scripted_turn
 from contracts.tools import ToolAnswer, ToolCall, ToolSpec
 from contracts.vocabulary import Tier
 from tests.toy.roles import LIMITS
@@ -44,7 +44,7 @@ LOOK_UP = ToolSpec("look_up", "Says what the glossary tells of a word.", Word)
 THINK = ToolSpec("think_tool", "Writes a thought down; nothing comes of it.", Thought)
 HAND_OVER = ToolSpec("hand_over", "Hands over what was found.", Handover)
 ASKER = RoleSpec(
-    "asker", "ask_glossary", Tier.ANALYTICAL, "asker", AskerInput, TurnDraft, ToolTurnOutput, 1_000,
+    "asker", "ask_glossary", Tier.ANALYTICAL, "asker", AskerInput, TurnAnswer, TurnResult, 1_000,
     expected_output_tokens=200, module="tests.toy.asker", tools=(LOOK_UP, THINK, HAND_OVER),
 )  # fmt: skip
 
@@ -66,7 +66,7 @@ def prompt_values(request: AskerInput, _: Any) -> dict[str, str]:
     return {"word": request.word}
 
 
-def draft(request: AskerInput, so_far: Transcript) -> TurnDraft:
+def draft(request: AskerInput, so_far: Transcript) -> TurnAnswer:
     """Without a model: look the word up, then what its answer refers to, then hand over all that was told."""
     told = list(so_far.told(request.answers))
     if not told:

@@ -1,17 +1,16 @@
 """The two roles of the toy strategy, and its declaration."""
 
-from contracts.base import Contract
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.roles import (
     ANALYZER,
-    ReportTextDraft,
+    RoleAnswer,
     RoleInput,
-    RoleOutput,
     RoleSpec,
-    SubQueryDraft,
+    SubQuery,
+    SynthesizerAnswer,
+    SynthesizerResult,
     WriteInput,
-    WriteOutput,
 )
 from contracts.strategies import StrategyDeclaration
 from contracts.vocabulary import Tier
@@ -23,24 +22,18 @@ class ScoutInput(RoleInput):
     most_queries: int = 2
 
 
-class ScoutDraft(Contract):
+class ScoutAnswer(RoleAnswer):
     """Where the scout would look."""
 
-    sub_queries: list[SubQueryDraft]
-
-
-class ScoutOutput(RoleOutput):
-    """The same, for the workflow."""
-
-    sub_queries: list[SubQueryDraft]
+    sub_queries: list[SubQuery]
 
 
 SCOUT = RoleSpec(
-    "scout", "scout_ahead", Tier.SIMPLE, "scout", ScoutInput, ScoutDraft, ScoutOutput, 1_000,
+    "scout", "scout_ahead", Tier.SIMPLE, "scout", ScoutInput, ScoutAnswer, ScoutAnswer, 1_000,
     expected_output_tokens=300, module="tests.toy.scout",
 )  # fmt: skip
 SCRIBE = RoleSpec(
-    "scribe", "tell_story", Tier.COMPLEX, "scribe", WriteInput, ReportTextDraft, WriteOutput, 4_000,
+    "scribe", "tell_story", Tier.COMPLEX, "scribe", WriteInput, SynthesizerAnswer, SynthesizerResult, 4_000,
     plain_text=True, expected_output_tokens=2_000, module="tests.toy.scribe",
 )  # fmt: skip
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contracts.roles import SubQueryDraft
-from tests.toy.roles import ScoutDraft, ScoutInput
+from contracts.roles import SubQuery
+from tests.toy.roles import ScoutAnswer, ScoutInput
 
 
 def prompt_values(request: ScoutInput, _: Any) -> dict[str, str]:
@@ -12,8 +12,8 @@ def prompt_values(request: ScoutInput, _: Any) -> dict[str, str]:
     return {"most": str(request.most_queries)}
 
 
-def draft(request: ScoutInput, _: Mapping[str, str]) -> ScoutDraft:
+def draft(request: ScoutInput, _: Mapping[str, str]) -> ScoutAnswer:
     """Without a model: the question itself, and what a person said of it."""
     said = [one.text.splitlines()[0] for one in request.guidance if one.origin == "person"]
     queries = [request.query, *said][: request.most_queries]
-    return ScoutDraft(sub_queries=[SubQueryDraft(query=query) for query in queries])
+    return ScoutAnswer(sub_queries=[SubQuery(query=query) for query in queries])

@@ -1,7 +1,6 @@
 """The configuration of a process, and the only place that reads the environment.
 
-Flags > environment > `--config FILE`, else the allowed keys of `research.toml` in the working directory (`files`) > the
-file of the user's configuration folder > defaults.
+Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults.
 A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
 program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
@@ -27,6 +26,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from providers.credentials import in_clear
 from providers.models.endpoints import DEFAULT_ENDPOINT
+from providers.search import declarations as search_providers
 from workers.settings.configuration_files import (
     FILE_NAME,
     SettingsError,
@@ -47,7 +47,7 @@ from workers.settings.sections import (
     WebSettings,
     WorkersSettings,
 )
-from workers.settings.web_search import WEB_VARIABLES, WebSearchSettings, password_in
+from workers.settings.web_search import WebSearchSettings, password_in
 
 __all__ = ["FILE_NAME", "Flags", "Settings", "SettingsError", "load_settings"]
 
@@ -68,9 +68,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
-    **WEB_VARIABLES,
 }
-"""Variable → the setting it sets. An empty variable counts as unset."""
+"""Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
 
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables that hold the keys of `[models.endpoints.NAME]`."""
@@ -94,7 +93,7 @@ class Flags:
     """Replaces the model of every tier."""
     model_url: str | None = None
     config: Path | None = None
-    """Read in place of the working directory's file, and every key of it counts."""
+    """A file that is read over the user's own."""
 
     def values(self) -> dict[str, Any]:
         """As nested settings."""
@@ -128,8 +127,6 @@ class Settings(BaseSettings):
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[str, dict[Depth, PresetSettings]] = {}
-    left_out: str | None = None
-    """Which keys of the working directory's file were not used, and how to use them."""
 
     @classmethod
     def settings_customise_sources(
@@ -200,7 +197,7 @@ class Settings(BaseSettings):
 
     def describe(self) -> dict[str, Any]:
         """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
-        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search", "left_out"}
+        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"}
         shown = self.model_dump(mode="json", exclude=hidden)
         shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
         _hide_users(shown)
@@ -220,7 +217,7 @@ class Settings(BaseSettings):
             mode="json",
             exclude={
                 *("home", "workers", "temporal_variables", "redis_url"),
-                *("anthropic_api_key", "endpoint_keys", "web_search", "left_out"),
+                *("anthropic_api_key", "endpoint_keys", "web_search"),
             },
         )
         values["content_url"] = None if self.content_url is None else without_user(self.content_url)
@@ -234,8 +231,7 @@ class Settings(BaseSettings):
         warnings = {
             self.model_reason: not self.model_configured and self._model_half_set(),
         }
-        left_out = [] if self.left_out is None else [self.left_out]
-        return [*left_out, *(text for text, holds in warnings.items() if holds)]
+        return [text for text, holds in warnings.items() if holds]
 
     def _model_half_set(self) -> bool:
         return bool(self.models.by_tier()) or self.anthropic_api_key is not None or self.models.base_url is not None
@@ -245,25 +241,24 @@ def load_settings(
     flags: Flags | None = None,
     *,
     environment: Mapping[str, str] | None = None,
-    working_directory: Path | None = None,
     user_folder: Path | None = None,
 ) -> Settings:
     """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
     try:
         declare_installed()
+        search_providers.declare_installed()
     except ValueError as error:
         raise SettingsError(str(error)) from None
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
     asked = flags or Flags()
     files = values_of_files(
         user_folder or user_config_folder(),
-        working_directory or Path.cwd(),
         asked.config or _read_variable_names(given),
     )
-    values = merge_values(files.values, environment_values(given))
+    values = merge_values(files, environment_values(given))
     values = merge_values(values, asked.values())
     try:
-        settings = Settings(**values, left_out=files.left_out)
+        settings = Settings(**values)
     except ValidationError as error:
         raise SettingsError("\n".join(_problem(item, given, asked) for item in details(error))) from None
     _check_keys_are_encrypted(settings, given, asked)
@@ -271,7 +266,7 @@ def load_settings(
 
 
 def user_config_folder() -> Path:
-    """The folder of the user's own file and of the record of trusted files."""
+    """The folder of the user's own file."""
     return platformdirs.user_config_path(APPLICATION)
 
 
@@ -286,7 +281,12 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     keys = {
         name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
     }
-    groups = {"temporal_variables": temporal, "endpoint_keys": keys}
+    searching = {name: environment[name].strip() for name in search_providers.search_variables() if name in environment}
+    groups = {
+        "temporal_variables": temporal,
+        "endpoint_keys": keys,
+        "web_search": {"variables": {name: value for name, value in searching.items() if value}},
+    }
     return values | {name: group for name, group in groups.items() if group}
 
 

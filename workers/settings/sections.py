@@ -11,7 +11,7 @@ from contracts.strategies import PLANNED, list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
-from providers.search.availability import ORDER
+from providers.search.declarations import declared_names
 from workers.settings.models import ModelsSettings
 
 SLOWEST_PER_MINUTE: Final = 0.0001
@@ -42,9 +42,10 @@ class SearchSettings(ConfigSection):
     @field_validator("providers", "requests_per_minute", "usd_per_1000")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        unknown = [name for name in value or () if name not in ORDER]
+        known = declared_names()
+        unknown = [name for name in value or () if name not in known]
         if unknown:
-            raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(ORDER)}")
+            raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return value
 
 

@@ -9,7 +9,7 @@ from contracts.evidence import Evidence, Finding
 from contracts.notebooks import with_what_follows
 from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
-from contracts.roles import ANALYZER, AnalysisOutput
+from contracts.roles import ANALYZER, AnalyzerResult
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
@@ -78,7 +78,7 @@ async def analyze_hastily(run: ResearchRun) -> None:
     state.hasty_analyses = waiting
 
 
-def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOutput]") -> AnalysisOutput | None:
+def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalyzerResult]") -> AnalyzerResult | None:
     """The output of one analysis; one that failed for good costs its own branch, not the run."""
     error = task.exception()
     if isinstance(error, ActivityError):
@@ -89,7 +89,7 @@ def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalysisOu
 
 async def _analyze_one(
     run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None, turns: asyncio.Semaphore
-) -> AnalysisOutput:
+) -> AnalyzerResult:
     async with turns:
         return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
@@ -106,7 +106,7 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
     state.gaps = gaps.withdrawn(state.gaps, queries, state.iteration)
 
 
-def merge(run: ResearchRun, query: PlanNode, output: AnalysisOutput | None) -> None:
+def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> None:
     """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
     state = run.state
     if output is not None:
@@ -159,7 +159,7 @@ def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
     }
 
 
-def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
+def _assess_sources(run: ResearchRun, output: AnalyzerResult) -> None:
     state = run.state
     for source_id in output.analyzed_source_ids or ():
         if source_id in state.sources:
@@ -170,7 +170,7 @@ def _assess_sources(run: ResearchRun, output: AnalysisOutput) -> None:
             state.sources[source.id] = update_quality(source, update)
 
 
-def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalysisOutput | None) -> list[str]:
+def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None) -> list[str]:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
     drafts = output.gaps if output else []

@@ -18,10 +18,10 @@ from contracts.checking import Verification, read_verdicts
 from contracts.checking_roles import (
     CHECKER,
     CORRECTOR,
+    CheckerResult,
     CheckInput,
-    CheckOutput,
     CorrectInput,
-    CorrectOutput,
+    CorrectorResult,
 )
 from contracts.evidence import Evidence, Verdict
 from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
@@ -37,7 +37,7 @@ from contracts.outcome import Mark, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.request import Verify
 from contracts.roles import (
-    RoleOutput,
+    RoleAnswer,
 )
 from contracts.state import ResearchState
 from contracts.texts import plural
@@ -51,7 +51,7 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.role_calls import Unanswered
 
-T = TypeVar("T", bound=RoleOutput)
+T = TypeVar("T", bound=RoleAnswer)
 
 VERIFICATION: Final = "verification"
 LABEL: Final = "verify"
@@ -186,7 +186,7 @@ class _Verifying:
 
         async def check(number: int, batch: _Batch) -> None:
             request = CheckInput(entry=weighed.asked_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown)
-            output: CheckOutput = await self._run.ask(CHECKER, f"{step}/{number}", request)
+            output: CheckerResult = await self._run.ask(CHECKER, f"{step}/{number}", request)
             self._take_answers(output)
 
         batches = list(self._batches(weighed.sizes))
@@ -252,7 +252,7 @@ class _Verifying:
 
         async def correct(number: int, batch: _Batch) -> None:
             request = CorrectInput(entry=concluded.doubtful_entry, numbers=batch.numbers, bytes_shown=batch.bytes_shown)
-            output: CorrectOutput = await run.ask(CORRECTOR, f"correct/{number}", request)
+            output: CorrectorResult = await run.ask(CORRECTOR, f"correct/{number}", request)
             if output.entry:
                 run.state.note_entry(output.entry)
                 proposals.append((number, output.entry))
@@ -312,7 +312,7 @@ class _Verifying:
             raise
         return [task.result() for task in tasks]
 
-    def _take_answers(self, output: CheckOutput) -> None:
+    def _take_answers(self, output: CheckerResult) -> None:
         state = self._run.state
         if output.entry is not None:
             state.note_entry(output.entry)

@@ -264,7 +264,6 @@ def _as_read(known: dict[str, Any], hit: SearchHit, record: ReadRecord) -> Sourc
         quality=record.quality,
         quality_reason=record.quality_reason,
         assessment=record.assessment,
-        access=record.access,
         language=record.language,
         content_hash=record.content_hash,
         raw=record.raw,

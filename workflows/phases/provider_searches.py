@@ -106,7 +106,6 @@ def one_response(answers: Answers, limit: int) -> SearchResponse:
         hits=merge_hits(responses, limit),
         documents_searched=told.documents_searched if told else None,
         term_documents=told.term_documents if told else {},
-        coverage=told.coverage if told else None,
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from contracts.checking import ReviewSummary
-from contracts.checking_roles import REVIEWER, ReviewInput, ReviewOutput
+from contracts.checking_roles import REVIEWER, ReviewerAnswer, ReviewInput
 from contracts.outcome import GateIssue
 from contracts.request import Review
 from contracts.roles import (
@@ -40,7 +40,7 @@ async def review(run: ResearchRun) -> None:
         state.engine_by_role.pop(REVIEWER.name, None)
 
 
-async def _revise(run: ResearchRun, first: ReviewOutput, engine: EngineKind) -> None:
+async def _revise(run: ResearchRun, first: ReviewerAnswer, engine: EngineKind) -> None:
     """One revision with the notes of the review, kept if it scores higher."""
     state, draft = run.state, run.state.draft
     notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
@@ -84,7 +84,7 @@ def _sources_cited(state: ResearchState) -> int:
     return len({state.evidence[identity].source_id for identity in cited if identity in state.evidence})
 
 
-def _summary(output: ReviewOutput) -> ReviewSummary:
+def _summary(output: ReviewerAnswer) -> ReviewSummary:
     by_model = output.account.engine is EngineKind.MODEL
     return ReviewSummary(
         method="model" if by_model else "rules",

@@ -12,7 +12,7 @@ from contracts.expected_calls import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, 
 from contracts.messages import JoinRequest, Removals, ReviseRequest
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.roles import SYNTHESIZER, ReportPart, WriteInput, WriteOutput
+from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult, WriteInput
 from contracts.vocabulary import AgentRole, Confidence, EngineKind
 from workflows.phases.role_inputs import extract_of, write_input
 from workflows.phases.selecting import keep_evidence, select_evidence
@@ -143,7 +143,7 @@ def _section_input(
 
 
 async def _join(
-    run: ResearchRun, frame: WriteOutput, written: list[WriteOutput], outline: list[str]
+    run: ResearchRun, frame: SynthesizerResult, written: list[SynthesizerResult], outline: list[str]
 ) -> ReportDraft | None:
     request = JoinRequest(
         research_id=run.resolved.research_id,

@@ -11,7 +11,7 @@ from typing import Final
 
 from contracts.addresses import canonical_url, doi_of, normalize, source_id
 from contracts.evidence import SearchHit, Source
-from contracts.vocabulary import PageAccess, SourceStatus
+from contracts.vocabulary import SourceStatus
 
 LEAST_CONTENT: Final = 200
 """Characters of text from which equal content means something: `Loading…` is the same on all sites."""
@@ -166,7 +166,7 @@ def _doi(url: str, doi: str | None) -> str:
 
 
 def _readable(source: Source) -> bool:
-    return source.status is SourceStatus.FULL and source.access is PageAccess.OPEN
+    return source.status is SourceStatus.FULL
 
 
 def _marks(source: Source) -> list[str]:

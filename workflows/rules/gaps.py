@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from contracts.addresses import gap_id
 from contracts.evidence import ASKED_BY_PERSON, Finding, Gap
 from contracts.plan import PlanNode
-from contracts.roles import GapAssessment, GapDraft
+from contracts.roles import GapAssessment, ProposedGap
 from contracts.state import ResearchState
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
@@ -13,7 +13,7 @@ MAX_GAPS = 30
 STEER = ASKED_BY_PERSON
 
 
-def open_gaps(state: ResearchState, drafts: Iterable[GapDraft], origin: str) -> list[Gap]:
+def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
     """Gaps that are new to the run, in order; one that repeats a known gap is not opened twice."""
     known = {gap.id for gap in state.gaps}
     fresh: list[Gap] = []
@@ -52,7 +52,7 @@ def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) 
     return result
 
 
-def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[GapDraft]) -> list[Gap]:
+def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Gap]:
     """Gaps with those open again that were taken back and are stated anew."""
     stated = {gap_id(draft.description) for draft in drafts}
     return [
@@ -63,14 +63,16 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[GapDraft]) -> list[Gap]:
     ]
 
 
-def silent_gap(query: PlanNode) -> GapDraft:
+def silent_gap(query: PlanNode) -> ProposedGap:
     """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
     if query.status is NodeStatus.FAILED:
-        return GapDraft(description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1)
+        return ProposedGap(
+            description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1
+        )
     if query.status is NodeStatus.SKIPPED:
         description = f"“{query.text[:250]}” was not looked into to its end ({query.status_reason})."
-        return GapDraft(description=description, priority=1)
-    return GapDraft(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
+        return ProposedGap(description=description, priority=1)
+    return ProposedGap(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
 
 
 def after_analysis(gaps: list[Gap], queries: Iterable[PlanNode], findings: Iterable[Finding]) -> list[Gap]:

@@ -7,7 +7,7 @@ from contracts.addresses import sub_query_id
 from contracts.evidence import Candidate
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import GapAssessment, SubQueryDraft
+from contracts.roles import GapAssessment, SubQuery
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import Identities
@@ -17,7 +17,7 @@ ENOUGH: Final = "what was found answers the question, as was judged after an ear
 """Why a step is skipped that nothing is lost by: the one reason to skip that leaves no question open."""
 
 
-def plan_sub_queries(drafts: Sequence[SubQueryDraft], iteration: int, limit: int) -> list[PlanNode]:
+def plan_sub_queries(drafts: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
     """At most `limit` distinct sub-queries, most important first, in the planner's order otherwise."""
     ordered = sorted(drafts, key=lambda draft: draft.priority)
     queries: dict[str, PlanNode] = {}

@@ -11,7 +11,7 @@ from contracts.outcome import PERSON, AgentDecision, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
 from contracts.request import Depth
 from contracts.resolved import Permission, ResolvedResearch, permission_of
-from contracts.roles import GapDraft
+from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
@@ -149,7 +149,7 @@ class RunContext:
         state = self.state
         if not state.plan.nodes or not text.strip():
             return  # the planner reads the guidance
-        draft = GapDraft(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
+        draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
         for gap in open_gaps(state, [draft], STEER):
             state.gaps = [*state.gaps, gap]
             self.decide(

@@ -18,7 +18,7 @@ from contracts import names
 from contracts.agents import AgentRequest, TaskResult
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
-from contracts.roles import RoleInput, RoleOutput, RoleSpec
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from workflows.run.activity_options import CallOptions, show_summary
 from workflows.run.payloads import plain
 
@@ -27,7 +27,7 @@ T_co = TypeVar("T_co", covariant=True)
 A = TypeVar("A")
 A_contra = TypeVar("A_contra", contravariant=True)
 I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleOutput)
+O = TypeVar("O", bound=RoleAnswer)
 
 
 FIRST = 1
@@ -118,7 +118,7 @@ class TemporalHost:
 
     async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
         """Schedule a role's activity."""
-        result: O = await self._start(role.activity, [request], role.output, options)
+        result: O = await self._start(role.activity, [request], role.result, options)
         return result
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:

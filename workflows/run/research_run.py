@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
 from contracts.outcome import Moment
-from contracts.roles import RoleInput, RoleOutput, RoleSpec
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.state import ResearchState
-from contracts.tool_turns import ToolTurnInput, ToolTurnOutput
+from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.vocabulary import EngineKind
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext, Watchers
@@ -18,9 +18,9 @@ from workflows.run.role_calls import RoleCaller
 from workflows.run.spawning import Agents
 
 I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleOutput)
+O = TypeVar("O", bound=RoleAnswer)
 T = TypeVar("T", bound=ToolTurnInput)
-U = TypeVar("U", bound=ToolTurnOutput)
+U = TypeVar("U", bound=TurnResult)
 
 
 class ResearchRun(RunContext):

@@ -16,11 +16,11 @@ from contracts.roles import (
     ANALYZER,
     SUPERVISOR,
     SYNTHESIZER,
+    RoleAnswer,
     RoleInput,
-    RoleOutput,
     RoleSpec,
     language_of_call,
-    wishes_of_call,
+    prompt_preferences,
 )
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
@@ -32,7 +32,7 @@ from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
 
 I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleOutput)
+O = TypeVar("O", bound=RoleAnswer)
 
 GIVEN_UP_AFTER = 2
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
@@ -161,7 +161,7 @@ class RoleCaller:
                 "date": run.state.started_at[:10],
                 "query": run.resolved.query,
                 "language": language_of_call(role, run.resolved, kind),
-                "wishes": wishes_of_call(role, run.resolved),
+                "preferences": prompt_preferences(role, run.resolved),
                 "iteration": at.iteration,
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": at.guidance,

@@ -19,7 +19,7 @@ from activities.reporting.links import Registry
 from activities.reporting.markdown_layout import plain_text
 from activities.reporting.quotations import Stretch, words_of
 from activities.reporting.report_words import ReportWords
-from activities.roles.checker import objections
+from activities.roles.claim_checking import objections
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify

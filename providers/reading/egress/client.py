@@ -19,12 +19,12 @@ import httpx2
 
 from providers.certificates import trusted_certificates
 from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unavailable
+from providers.reading.document_kinds import ContentType, parse_content_type
 from providers.reading.egress.address_rules import HostPort
 from providers.reading.egress.body import BodyLimits, BodyReader, FetchPolicy
 from providers.reading.egress.name_lookup import SystemResolver
 from providers.reading.egress.network import GuardedBackend, Resolver
 from providers.reading.egress.url_gate import check_characters, check_url, refused
-from providers.reading.sniffing import Declared, declared_type
 from providers.retry_after import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
@@ -50,6 +50,7 @@ class Fetched:
     kind: str
     charset: str | None
     body: bytes
+    status: int
 
 
 class Egress:
@@ -193,15 +194,15 @@ async def _document(
 ) -> Fetched:
     if sum(len(name) + len(value) for name, value in response.headers.raw) > HEADER_BYTES:
         raise SourceUnreadable("too_large", f"the headers are larger than {HEADER_BYTES} bytes")
-    declared = Declared()
+    declared = ContentType()
     if policy.check_type is not None:
-        declared = declared_type(response.headers.get("content-type"))
+        declared = parse_content_type(response.headers.get("content-type"))
         policy.check_type(declared.media_type)
     reader = BodyReader(policy, declared.media_type, found)
     body = await reader.read(response)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
-    return Fetched(str(target), reader.kind, declared.charset, body)
+    return Fetched(str(target), reader.kind, declared.charset, body, response.status_code)
 
 
 @contextlib.contextmanager

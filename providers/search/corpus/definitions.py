@@ -1,4 +1,4 @@
-"""Which corpora there are: those of the configuration, and those that a local command registered."""
+"""Named corpora, those of the configuration and those that a local command registered, and addresses of documents."""
 
 import fcntl
 import json
@@ -9,13 +9,17 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from pydantic import Field, ValidationError
 
 from contracts.base import StrictContract
-from providers.errors import CorpusUnknown, InvalidCall
+from contracts.names import CORPUS_SCHEME
+from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+UNSAFE: Final = re.compile(rb"[\x00-\x20%#?\\<>\"\x7f]")
+"""Bytes of a path that are escaped in addresses."""
 
 
 class CorpusDefinition(StrictContract):
@@ -27,13 +31,13 @@ class CorpusDefinition(StrictContract):
     """Patterns of relative paths or file names (`*` matches any characters); empty: all files."""
     exclude: tuple[str, ...] = ()
     authority: str = Field(default="high", pattern="^(high|medium|low|unknown)$")
-    """What its documents are worth: chosen by the operator."""
+    """Authority of its documents, declared by the operator."""
     title: str = ""
     language: str = ""
-    """The language of its documents; empty: found out when they are indexed first."""
+    """Language of its documents; empty: detected when they are first indexed."""
 
     def selects(self, path: str) -> bool:
-        """Whether a relative path belongs to the corpus; names that begin with a dot never do."""
+        """Return true for a relative path that belongs to the corpus; names that begin with a dot never do."""
         parts = PurePosixPath(path).parts
         if any(part.startswith(".") for part in parts):
             return False
@@ -54,7 +58,7 @@ def corpus_name(path: Path) -> str:
 
 
 class CorpusRegistry:
-    """The definitions, read anew when `corpora.json` changes, so that workers see what a command registered."""
+    """The definitions; `corpora.json` is read again when it changes, so that workers see what a command registered."""
 
     def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
         self._home = home
@@ -75,7 +79,7 @@ class CorpusRegistry:
         return definition
 
     def add(self, definition: CorpusDefinition) -> None:
-        """Register a folder, or register it anew. Raises `InvalidCall` if the configuration has that name."""
+        """Register a folder, or replace its registration. Raises `InvalidCall` if the configuration has that name."""
         configured = self._configured.get(definition.name)
         if configured is not None and configured != definition:
             raise InvalidCall("the configuration already defines a corpus of that name")
@@ -119,3 +123,34 @@ class CorpusRegistry:
             aside = self._file.with_suffix(f".{os.getpid()}.tmp")
             aside.write_text(json.dumps(entries, indent=2) + "\n", "utf-8")
             aside.replace(self._file)
+
+
+def path_address(path: str) -> str:
+    """A relative path as it is in addresses and in the index: valid Unicode, with unsafe characters escaped."""
+    escaped = UNSAFE.sub(lambda found: b"%%%02X" % found.group()[0], os.fsencode(path))
+    try:
+        return escaped.decode("utf-8")
+    except UnicodeDecodeError:
+        return re.sub(rb"[\x80-\xff]", lambda found: b"%%%02X" % found.group()[0], escaped).decode("ascii")
+
+
+def address_path(address: str) -> str:
+    """Inverse of `path_address`. Raises `SourceUnreadable` outside for a path that leaves its folder."""
+    path = os.fsdecode(unquote_to_bytes(address))
+    parts = path.split("/")
+    if not path or "\0" in path or path.startswith("/") or any(part in {"", ".", ".."} for part in parts):
+        raise SourceUnreadable("outside", "the address leads out of the corpus")
+    return path
+
+
+def document_url(corpus: str, address: str) -> str:
+    """The URL of a document."""
+    return f"{CORPUS_SCHEME}{corpus}/{address}"
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Corpus name and path address of a URL. Raises `SourceUnreadable` not_found if it is no address of a document."""
+    name, slash, address = url.removeprefix(CORPUS_SCHEME).partition("/")
+    if not url.startswith(CORPUS_SCHEME) or not name or not slash or not address:
+        raise SourceUnreadable("not_found", "no address of a document in a corpus")
+    return name, address

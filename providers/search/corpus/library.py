@@ -3,25 +3,34 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TypeVar
 
+from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from providers.errors import CorpusUnknown, SourceUnreadable
+from providers.errors import ContentMissing, CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.extractor import extract_document
+from providers.reading.canonical_text import Extraction
+from providers.reading.reader import extract_document
 from providers.reading.regular_files import read_regular_file
-from providers.search.corpus.definitions import CorpusDefinition, CorpusRegistry, corpus_name
-from providers.search.corpus.document_addresses import address_path, document_url, path_address, split_url
-from providers.search.corpus.index_query import PROVIDER, search_index
-from providers.search.corpus.index_reader import IndexStatus, document_of, open_index
-from providers.search.corpus.indexing_task import sha256
-from providers.search.corpus.key_files import refuse_key, refuse_key_name
+from providers.search.corpus.definitions import (
+    CorpusDefinition,
+    CorpusRegistry,
+    address_path,
+    corpus_name,
+    document_url,
+    path_address,
+    split_url,
+)
+from providers.search.corpus.index import DocumentFacts, IndexDamaged, IndexReader, IndexStatus, open_index
+from providers.search.corpus.indexed_file import sha256
 from providers.search.corpus.published import PublishedIndexes, snapshot_of
-from providers.search.corpus.refreshing import refresh_index
+from providers.search.corpus.query import PROVIDER, search_index
+from providers.search.corpus.refreshing import refresh_index, remove_index
+from providers.search.corpus.scanning import refuse_key, refuse_key_name
 
-NOT_INDEXED: Final = IndexStatus(digest="", indexed_at="", files=0, skipped=0)
+T = TypeVar("T")
 
 
 class CorpusLibrary:
@@ -36,40 +45,24 @@ class CorpusLibrary:
         definitions: Iterable[CorpusDefinition] = (),
         published: PublishedIndexes | None = None,
     ) -> None:
-        """With `published` runs go by snapshots that every host sees; without, by the indexes below `home`."""
+        """With `published`, runs use snapshots that every host sees; without, the indexes below `home`."""
         self._home = home
         self._pool = pool
         self._registry = CorpusRegistry(home, definitions)
         self._published = published
         self._authorities: dict[str, str] = {}
 
-    def add(
-        self,
-        name: str | None,
-        path: Path,
-        *,
-        include: Iterable[str] = (),
-        exclude: Iterable[str] = (),
-        authority: str = "high",
-        title: str = "",
-        language: str = "",
-    ) -> CorpusDefinition:
+    def add(self, name: str | None, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
         """Register a folder for all processes that share `home`; without a name it gets one from its folder.
 
         Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
-        pydantic's ValidationError for a name or authority that cannot be.
+        pydantic's ValidationError for a name that cannot be.
         """
         folder = path.expanduser().absolute()
         if not folder.is_dir():
             raise CorpusUnknown("there is no such folder")
         definition = CorpusDefinition(
-            name=name or corpus_name(folder),
-            path=folder,
-            include=tuple(include),
-            exclude=tuple(exclude),
-            authority=authority,
-            title=title,
-            language=language,
+            name=name or corpus_name(folder), path=folder, include=tuple(include), language=language
         )
         self._registry.add(definition)
         return definition
@@ -82,9 +75,7 @@ class CorpusLibrary:
     def remove(self, name: str) -> None:
         """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
         self._registry.remove(name)
-        index = self._index(name)
-        for suffix in ("", "-wal", "-shm"):
-            index.with_name(index.name + suffix).unlink(missing_ok=True)
+        remove_index(self._index(name))
 
     def names(self) -> list[str]:
         """Names of all corpora, sorted."""
@@ -96,20 +87,17 @@ class CorpusLibrary:
         return dict.fromkeys(published) | {name: self._registry.get(name).path for name in self.names()}
 
     def definition(self, name: str) -> CorpusDefinition:
-        """How a corpus is defined. Raises `CorpusUnknown`."""
+        """The definition of a corpus. Raises `CorpusUnknown`."""
         return self._registry.get(name)
 
     def authority(self, name: str) -> str:
-        """What the documents of a corpus are worth: as published where one was read, else as defined here.
-
-        Raises `CorpusUnknown`.
-        """
+        """The authority of a corpus: as published where one was read, else as defined here. Raises `CorpusUnknown`."""
         return self._authorities.get(name) or self._registry.get(name).authority
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
 
-        A corpus that was never indexed, or by another version, is indexed first.
+        A corpus without a usable index is indexed first.
         """
         name = request.corpus
         if name is None:
@@ -118,12 +106,12 @@ class CorpusLibrary:
             snapshot = await self._published.get(name, request.corpus_digest)
             index = await self._published.index_file(snapshot)
             return await asyncio.to_thread(search_index, index, name, snapshot.language, request)
-        index, language = self._index(name), self._registry.get(name).language
+        index, definition = self._index(name), self._registry.get(name)
         try:
-            return await asyncio.to_thread(search_index, index, name, language, request)
-        except CorpusUnknown:
-            await self.refresh(name)
-            return await asyncio.to_thread(search_index, index, name, language, request)
+            return await asyncio.to_thread(search_index, index, name, definition.language, request)
+        except (CorpusUnknown, IndexDamaged):
+            await refresh_index(definition, index, self._pool, None, rebuild=True)
+            return await asyncio.to_thread(search_index, index, name, definition.language, request)
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         """Bring the index up to date (only changed files are read), and publish it where hosts share snapshots.
@@ -144,15 +132,18 @@ class CorpusLibrary:
             return found.corpus
         definition = self._registry.get(name)
         if self._published is not None:
-            return snapshot_of(definition, NOT_INDEXED)
-        return snapshot_of(definition, await asyncio.to_thread(self._status, name))
+            return snapshot_of(definition, IndexStatus())
+        status = await asyncio.to_thread(_look_up, self._index(name), IndexReader.status, IndexStatus())
+        return snapshot_of(definition, status)
 
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
-        """Files that were left out, with reasons, by path. Raises `CorpusUnknown`."""
+        """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
         if self._published is not None and (found := await self._published.find(name, digest)) is not None:
-            return await asyncio.to_thread(_list_skipped, await self._published.index_file(found))
-        self._registry.get(name)
-        return await asyncio.to_thread(_list_skipped, self._index(name))
+            index = await self._published.index_file(found)
+        else:
+            self._registry.get(name)
+            index = self._index(name)
+        return await asyncio.to_thread(_look_up, index, IndexReader.skipped, [])
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`: of a published snapshot, else of the folder.
@@ -163,10 +154,7 @@ class CorpusLibrary:
         name, address = split_url(url)
         path = address_path(address)
         if self._published is not None:
-            snapshot = await self._published.get(name, digest)
-            self._authorities[name] = snapshot.corpus.authority
-            place = path_address(path)
-            return await self._published.read(snapshot, place, document_url(name, place))
+            return await self._read_published(self._published, name, path_address(path), digest)
         definition = self._registry.get(name)
         if not definition.selects(path):
             raise SourceUnreadable("not_found", "the corpus has no such document")
@@ -175,44 +163,36 @@ class CorpusLibrary:
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
         place = document_url(name, path_address(path))
-        indexed = await asyncio.to_thread(self._find_indexed, name, path_address(path), place, raw)
-        if indexed is not None:
-            return indexed
+        indexed = await asyncio.to_thread(
+            _look_up, self._index(name), lambda index: index.document(path=path_address(path)), None
+        )
+        if indexed is not None and indexed[1].raw_hash == sha256(raw):
+            return _document(place, raw, indexed[2], indexed[1])
         found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
-        return document_of(place, raw, found.text, found)
+        return _document(place, raw, found.text, found)
+
+    async def _read_published(
+        self, published: PublishedIndexes, name: str, address: str, digest: str
+    ) -> ExtractedDocument:
+        snapshot = await published.get(name, digest)
+        self._authorities[name] = snapshot.corpus.authority
+        index = await published.index_file(snapshot)
+        found = await asyncio.to_thread(_look_up, index, lambda reader: reader.document(path=address), None)
+        if found is None:
+            raise SourceUnreadable("not_found", "the corpus has no such document")
+        _, facts, text = found
+        try:
+            raw = await published.files_of(name).get(DocumentRef(hash=facts.raw_hash, media_type=facts.media_type))
+        except ContentMissing:
+            raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
+        return _document(document_url(name, address), raw, text, facts)
 
     def _has_folder(self, name: str) -> bool:
-        """Whether this host has the documents of a corpus."""
         return name in self._registry.names() and self._registry.get(name).path.is_dir()
 
     def _index(self, name: str) -> Path:
         return self._home / "indexes" / f"{name}.sqlite3"
-
-    def _status(self, name: str) -> IndexStatus:
-        try:
-            with open_index(self._index(name)) as reader:
-                return reader.status()
-        except CorpusUnknown:
-            return NOT_INDEXED
-
-    def _find_indexed(self, name: str, address: str, url: str, raw: bytes) -> ExtractedDocument | None:
-        try:
-            with open_index(self._index(name)) as reader:
-                row = reader.document(path=address)
-                if row is None or row.raw_hash != sha256(raw):
-                    return None
-                return document_of(url, raw, reader.text(row.id), row)
-        except CorpusUnknown:
-            return None
-
-
-def _list_skipped(index: Path) -> list[SkippedFile]:
-    try:
-        with open_index(index) as reader:
-            return reader.skipped()
-    except CorpusUnknown:
-        return []
 
 
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
@@ -220,4 +200,27 @@ async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     raw = await asyncio.to_thread(read_regular_file, path)
     found = await extract_document(pool, raw, path.name)
     place = await asyncio.to_thread(path.absolute)
-    return document_of(place.as_uri(), raw, found.text, found)
+    return _document(place.as_uri(), raw, found.text, found)
+
+
+def _look_up(path: Path, ask: Callable[[IndexReader], T], otherwise: T) -> T:
+    """Ask an index; `otherwise` where there is no usable one, which the next refresh builds."""
+    try:
+        with open_index(path) as index:
+            return ask(index)
+    except (CorpusUnknown, IndexDamaged):
+        return otherwise
+
+
+def _document(url: str, raw: bytes, text: str, found: DocumentFacts | Extraction) -> ExtractedDocument:
+    return ExtractedDocument(
+        url=url,
+        title=found.title,
+        text=text,
+        raw=raw,
+        media_type=found.media_type,
+        authors=found.authors,
+        publisher=found.publisher,
+        published_at=found.published_at,
+        pages=found.pages,
+    )

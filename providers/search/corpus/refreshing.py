@@ -1,39 +1,107 @@
 """Bringing an index up to date: only files that changed are read, in children, several at a time."""
 
 import asyncio
+import fcntl
 import hashlib
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from contracts.addresses import short_hash
 from providers.errors import CorpusUnknown
 from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.extractor import as_unreadable
+from providers.reading.reader import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.file_lock import file_lock
-from providers.search.corpus.index_store import LANGUAGE, IndexDamaged, IndexWriter
-from providers.search.corpus.indexing_task import LANGUAGE_TASK, TASK, IndexedFile
-from providers.search.corpus.scanning import FoundFile, Scan, scan_folder, skipped_file
+from providers.search.corpus.index import IndexDamaged, IndexWriter
+from providers.search.corpus.indexed_file import TASK, IndexedFile
+from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_file
 
 BATCH_FILES: Final = 16
 BATCH_BYTES: Final = 2_000_000
-FILES_ASKED: Final = 7
-"""Files whose words tell the language of a collection that does not say it."""
-LARGE_FILE: Final = 2_000_000
+"""Of a batch: a trip to a child must be worth its time, and a kill loses no more than a few batches."""
+SAMPLE_FILES: Final = 7
+"""Files whose language decides that of a collection without one."""
 OPTIMIZE_FROM: Final = 200
-"""Changed files from which merging the index's segments is worth its time."""
+"""Changed files from which merging the parts of the index is worth its time."""
+POLL_SECONDS: Final = 0.05
 
 Progress = Callable[[IndexProgress], None]
 Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
 
-def identity_of(definition: CorpusDefinition) -> str:
-    """What an index was made for: another folder or language needs another index."""
-    return short_hash(definition.path.resolve(), definition.language)
+@asynccontextmanager
+async def file_lock(path: Path) -> AsyncIterator[None]:
+    """Take an exclusive lock, which the kernel releases when its process dies; waiting can be cancelled."""
+    with path.open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(POLL_SECONDS)
+        yield
+
+
+async def refresh_index(
+    definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None, *, rebuild: bool = False
+) -> None:
+    """Make the index match the folder; `rebuild` begins with none. Raises `CorpusUnknown`, `StorageFull`,
+    `Unavailable`.
+    """
+    index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    async with file_lock(index.with_suffix(".lock")):
+        if rebuild:
+            remove_index(index)
+        try:
+            await _refresh(definition, index, pool, progress)
+        except IndexDamaged:
+            remove_index(index)
+            await _refresh(definition, index, pool, progress)
+
+
+def remove_index(index: Path) -> None:
+    """Remove the files of an index."""
+    for suffix in ("", "-wal", "-shm"):
+        index.with_name(index.name + suffix).unlink(missing_ok=True)
+
+
+async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None) -> None:
+    root = definition.path.resolve()
+    if not await asyncio.to_thread(root.is_dir):
+        raise CorpusUnknown("the folder of the corpus is gone")
+    writer = await asyncio.to_thread(IndexWriter, index, short_hash(root, definition.language))
+    try:
+        scan = await asyncio.to_thread(scan_folder, root, definition.selects)
+        known = await asyncio.to_thread(writer.known)
+        changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
+        language = definition.language or writer.value("language") or await _detect(pool, root, scan.files)
+        await asyncio.to_thread(writer.note, language=language)
+        unchanged, skipped, done = len(scan.files) - len(changed), _documents(scan.skipped), 0
+
+        def report(current: str) -> None:
+            if progress is not None:
+                progress(IndexProgress(done, len(changed), unchanged, skipped, current))
+
+        report("")
+        async for results in _read_in_order(pool, root, changed, language):
+            await asyncio.to_thread(writer.write, results)
+            done += len(results)
+            skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
+            report(results[-1][0].address)
+        gone = known.keys() - {file.address for file in scan.files}
+        await asyncio.to_thread(writer.finish, sorted(gone), scan.skipped)
+        if len(changed) >= min(OPTIMIZE_FROM, len(scan.files) / 2):
+            await asyncio.to_thread(writer.optimize)
+        digest = digest_of(await asyncio.to_thread(writer.hashes))
+        if changed or gone or writer.value("digest") != digest:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            await asyncio.to_thread(writer.note, digest=digest, indexed_at=now)
+    finally:
+        await asyncio.to_thread(writer.close)
 
 
 def digest_of(hashes: Iterable[tuple[str, str]]) -> str:
@@ -44,8 +112,38 @@ def digest_of(hashes: Iterable[tuple[str, str]]) -> str:
     return "sha256:" + total.hexdigest()
 
 
+async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
+    """The language of most of a few files; English where none can be read."""
+    likely = [file for file in files if file.size <= BATCH_BYTES]
+    sample = likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES]
+    results = await _read_batch(pool, root, sample, "")
+    languages = Counter(result.language or "en" for _, result in results if isinstance(result, IndexedFile))
+    return min(languages, key=lambda code: (-languages[code], code), default="en")
+
+
+def _documents(skipped: Iterable[SkippedFile]) -> int:
+    return sum(file.kind != NO_DOCUMENT for file in skipped)
+
+
+async def _read_in_order(
+    pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str
+) -> AsyncIterator[list[Result]]:
+    """The results of all files in batches in their order, with a few batches on their way at any time."""
+    waiting = deque(batches_of(files))
+    running: deque[asyncio.Task[list[Result]]] = deque()
+    try:
+        while waiting or running:
+            while waiting and len(running) < pool.size + 2:
+                running.append(asyncio.create_task(_read_batch(pool, root, waiting.popleft(), language)))
+            yield await running.popleft()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
 def batches_of(files: Iterable[FoundFile]) -> list[list[FoundFile]]:
-    """Files in groups that are worth a trip to a child."""
+    """Files in groups of a limited number and size."""
     batches: list[list[FoundFile]] = []
     size = 0
     for file in files:
@@ -57,122 +155,9 @@ def batches_of(files: Iterable[FoundFile]) -> list[list[FoundFile]]:
     return batches
 
 
-async def refresh_index(
-    definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None
-) -> None:
-    """Make the index match the folder. Raises `CorpusUnknown`, `StorageFull`, `Unavailable`."""
-    index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    async with file_lock(index.with_suffix(".lock")):
-        try:
-            await _refresh(definition, index, pool, progress)
-        except IndexDamaged:
-            for suffix in ("", "-wal", "-shm"):
-                index.with_name(index.name + suffix).unlink(missing_ok=True)
-            await _refresh(definition, index, pool, progress)
-
-
-async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None) -> None:
-    root = definition.path.resolve()
-    if not await asyncio.to_thread(root.is_dir):
-        raise CorpusUnknown("the folder of the corpus is gone")
-    writer = await asyncio.to_thread(IndexWriter, index, identity_of(definition))
-    try:
-        scan = await asyncio.to_thread(scan_folder, root, definition.selects)
-        known = await asyncio.to_thread(writer.known)
-        changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
-        language = definition.language or await _language_of(definition, pool, writer, scan.files)
-        definition = definition.model_copy(update={"language": language})
-        await _read_changed(definition, pool, writer, scan=scan, changed=changed, progress=progress)
-        await asyncio.to_thread(_finish, writer, scan, known, changed)
-    finally:
-        await asyncio.to_thread(writer.close)
-
-
-async def _language_of(
-    definition: CorpusDefinition, pool: SubprocessPool, writer: IndexWriter, files: Sequence[FoundFile]
-) -> str:
-    """The language that the index is made in, or that of most of a few files where it is only begun."""
-    known = await asyncio.to_thread(writer.value, LANGUAGE)
-    if known is not None:
-        return known
-    root = definition.path.resolve()
-    likely = [file for file in files if file.size <= LARGE_FILE] or list(files)
-    chosen = likely[:: max(1, len(likely) // FILES_ASKED)][:FILES_ASKED]
-    items = [(str(root), one.path, PurePosixPath(one.path).name) for one in chosen]
-    outcomes = await pool.call_each(LANGUAGE_TASK, items)
-    spoken = Counter(outcome.value for outcome in outcomes if outcome.error is None)
-    language = min(spoken, key=lambda code: (-spoken[code], code)) if spoken else "en"
-    await asyncio.to_thread(writer.note_language, language)
-    return language
-
-
-async def _read_changed(
-    definition: CorpusDefinition,
-    pool: SubprocessPool,
-    writer: IndexWriter,
-    *,
-    scan: Scan,
-    changed: Sequence[FoundFile],
-    progress: Progress | None,
-) -> None:
-    root = definition.path.resolve()
-    unchanged, skipped, done = len(scan.files) - len(changed), _told(scan.skipped), 0
-    total = len(changed)
-
-    def tell(current: str) -> None:
-        if progress is not None:
-            progress(IndexProgress(done=done, total=total, unchanged=unchanged, skipped=skipped, current=current))
-
-    tell("")
-    async for results in _in_order(pool, [(batch, definition, root) for batch in batches_of(changed)]):
-        await asyncio.to_thread(writer.write, results)
-        done += len(results)
-        skipped += _told(result for _, result in results if isinstance(result, SkippedFile))
-        tell(results[-1][0].address)
-
-
-def _told(skipped: Iterable[SkippedFile]) -> int:
-    return sum(file.kind != NO_DOCUMENT for file in skipped)
-
-
-async def _in_order(
-    pool: SubprocessPool, work: Sequence[tuple[list[FoundFile], CorpusDefinition, Path]]
-) -> AsyncIterator[list[Result]]:
-    """The results of all batches in their order, with a few batches on their way at any time."""
-    waiting = deque(work)
-    running: deque[asyncio.Task[list[Result]]] = deque()
-    try:
-        while waiting or running:
-            while waiting and len(running) < pool.size + 2:
-                running.append(asyncio.create_task(_read_batch(pool, *waiting.popleft())))
-            yield await running.popleft()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-
-
-async def _read_batch(
-    pool: SubprocessPool, batch: list[FoundFile], definition: CorpusDefinition, root: Path
-) -> list[Result]:
-    items = [(str(root), file.path, PurePosixPath(file.path).name, definition.language) for file in batch]
-    results: list[Result] = []
-    for file, outcome in zip(batch, await pool.call_each(TASK, items), strict=True):
-        if outcome.error is None:
-            results.append((file, outcome.value))
-        else:
-            results.append((file, skipped_file(file.address, as_unreadable(outcome.error))))
-    return results
-
-
-def _finish(writer: IndexWriter, scan: Scan, known: dict[str, tuple[int, int]], changed: Sequence[FoundFile]) -> None:
-    gone = known.keys() - {file.address for file in scan.files}
-    if len(changed) >= min(OPTIMIZE_FROM, len(scan.files) / 2):
-        writer.optimize()
-    writer.finish(sorted(gone), scan.skipped, {})
-    digest = digest_of(writer.hashes())
-    if changed or gone or writer.value("digest") != digest:
-        writer.finish(
-            (), scan.skipped, {"digest": digest, "indexed_at": datetime.now(UTC).isoformat(timespec="seconds")}
-        )
-    writer.give_back()
+async def _read_batch(pool: SubprocessPool, root: Path, batch: Sequence[FoundFile], language: str) -> list[Result]:
+    outcomes = await pool.call_each(TASK, [(str(root), file.path, language) for file in batch])
+    return [
+        (file, outcome.value if outcome.error is None else skipped_file(file.address, as_unreadable(outcome.error)))
+        for file, outcome in zip(batch, outcomes, strict=True)
+    ]

@@ -1,21 +1,41 @@
-"""The files of a folder, by looking only: nothing is opened here."""
+"""The files of a folder, without opening one, and refusal of those that look like keys and passwords.
+
+Whoever names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
+"""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
+from providers.reading.document_kinds import is_meant_as_document
 from providers.reading.regular_files import check_state, unreadable
-from providers.reading.sniffing import is_meant_as_document
-from providers.search.corpus.document_addresses import path_address
-from providers.search.corpus.key_files import WHY, is_key_name, refuse_key_name
+from providers.search.corpus.definitions import path_address
 
 DEEPEST: Final = 64
-SPHINX_INVENTORY: Final = "objects.inv"
-SPHINX_SOURCES: Final = "_sources"
+"""Folders within folders."""
+KEY_NAMES: Final = """
+id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
+*.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdb *.kdbx *.ovpn
+.env .env.* *.env .netrc _netrc .npmrc .yarnrc .pypirc .pgpass .my.cnf .htpasswd
+.git-credentials .dockercfg .boto .s3cfg .vault-token credentials credentials.json
+client_secret*.json service-account*.json service_account*.json serviceaccount*.json
+*.tfstate *.tfvars kubeconfig
+.aws .ssh .gnupg .kube .docker .azure .gcloud .password-store
+""".split()
+"""Patterns of names of files and folders, in lower case."""
+KEY_BYTES: Final = 65_536
+"""Bytes of a file that are looked at: a key of a service account is near the beginning of its file."""
+PRIVATE_KEY: Final = re.compile(
+    rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
+    rb'|\s*+\{(?s:.)*?"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----'
+)
+WHY: Final = "looks like a key or a password; a corpus holds documents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +51,7 @@ class FoundFile:
 
 @dataclass
 class Scan:
-    """What a folder holds."""
+    """The files of a folder."""
 
     files: list[FoundFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
@@ -47,9 +67,28 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
-    """A file that is left out, and whether that is worth a word."""
+    """A file that is not used; of kind `NO_DOCUMENT` if it never was to be one."""
     meant = is_meant_as_document(address, error.kind)
     return SkippedFile(address, error.kind if meant else NO_DOCUMENT, str(error))
+
+
+def is_key_name(name: str) -> bool:
+    """Return true for a file or a folder with the name of one that has keys."""
+    lower = name.lower().removesuffix(".gz")
+    return any(fnmatchcase(lower, pattern) for pattern in KEY_NAMES)
+
+
+def refuse_key_name(path: str) -> None:
+    """Raise `SourceUnreadable` secret if any part of a relative path has such a name."""
+    if any(is_key_name(part) for part in PurePosixPath(path).parts):
+        raise SourceUnreadable("secret", WHY)
+
+
+def refuse_key(content: bytes | str) -> None:
+    """Raise `SourceUnreadable` secret for bytes or a text that is a private key, whatever its file is called."""
+    start = content[:KEY_BYTES]
+    if PRIVATE_KEY.match(start.encode("utf-8", "replace") if isinstance(start, str) else start):
+        raise SourceUnreadable("secret", WHY)
 
 
 class _Walk:
@@ -68,14 +107,14 @@ class _Walk:
         except OSError as error:
             self._skip(relative or ".", unreadable(error))
             return
-        made_by_sphinx = any(entry.name == SPHINX_INVENTORY for entry in entries)
+        made_by_sphinx = any(entry.name == "objects.inv" for entry in entries)
         for entry in entries:
             path = f"{relative}/{entry.name}" if relative else entry.name
-            if made_by_sphinx and entry.name == SPHINX_SOURCES:
+            if made_by_sphinx and entry.name == "_sources":
                 continue  # each page once more, as it was typed
             if not entry.name.startswith("."):
                 self._entry(entry, path, depth)
-            elif is_key_name(entry.name):  # what else is hidden need not be told
+            elif is_key_name(entry.name):  # other hidden files are not worth a line
                 self._skip(path, SourceUnreadable("secret", WHY))
 
     def _entry(self, entry: "os.DirEntry[str]", path: str, depth: int) -> None:
@@ -84,18 +123,15 @@ class _Walk:
                 self.folder(path, depth + 1)
             elif self.selects(path):
                 refuse_key_name(path)
-                self._file(entry, path)
+                if entry.is_symlink():
+                    self._check_link(self.root / path)
+                state = entry.stat()
+                check_state(state)
+                self.scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
         except OSError as error:
             self._skip(path, unreadable(error))
         except SourceUnreadable as error:
             self._skip(path, error)
-
-    def _file(self, entry: "os.DirEntry[str]", path: str) -> None:
-        if entry.is_symlink():
-            self._check_link(self.root / path)
-        state = entry.stat()
-        check_state(state)
-        self.scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
 
     def _check_link(self, link: Path) -> None:
         try:
@@ -106,9 +142,8 @@ class _Walk:
             raise SourceUnreadable("outside", "a link that leads out of the folder")
         refuse_key_name(target.relative_to(self.root).as_posix())
         if target.is_dir():
-            loop = link.is_relative_to(target)
-            kind = "symlink_loop" if loop else "not_a_file"
-            raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files stand in their own place")
+            kind = "symlink_loop" if link.is_relative_to(target) else "not_a_file"
+            raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files have addresses of their own")
 
     def _skip(self, path: str, error: SourceUnreadable) -> None:
         self.scan.skipped.append(skipped_file(path_address(path), error))

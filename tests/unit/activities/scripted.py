@@ -6,6 +6,8 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
+from activities.journal import CallJournal
+from activities.roles.run_role import RoleActivities
 from contracts import addresses, roles
 from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.outcome import Usage
@@ -13,6 +15,8 @@ from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
 from providers.errors import CallInFlight, ContentMissing
 from providers.interfaces import EngineAnswer, EngineTask
+from providers.models import answers
+from providers.storage.stored_notebooks import StoredNotebooks
 
 URL = "corpus:manual/vacuum.md"
 SOURCE = addresses.source_id(URL)
@@ -66,7 +70,7 @@ class ScriptedEngine:
         if isinstance(given, BaseException):
             raise given
         usage = Usage(model_calls=1, input_tokens=10, output_tokens=5, cost_usd=0.01)
-        return EngineAnswer(draft=given, engine=self.kind, model="scripted-1", usage=usage)
+        return EngineAnswer(content=given, engine=self.kind, model="scripted-1", usage=usage)
 
     async def close(self) -> None:
         return
@@ -108,6 +112,24 @@ class MemoryCalls:
         count = len(self.answers)
         self.answers.clear()
         return count
+
+
+async def never_cancelled(research_id: str) -> bool:
+    """No run is cancelled."""
+    del research_id
+    return False
+
+
+def role_activities(
+    engine: Any,
+    content: MemoryContent,
+    calls: MemoryCalls | None = None,
+    is_cancelled: Any = never_cancelled,
+    renew_seconds: float = 2.0,
+) -> RoleActivities:
+    """The activities of roles over one engine, with stores in memory."""
+    journal = CallJournal(calls or MemoryCalls(), answers, renew_seconds=renew_seconds)
+    return RoleActivities({engine.kind: engine}, content, journal, StoredNotebooks(content), is_cancelled)
 
 
 def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:

@@ -12,7 +12,7 @@ from activities.assessment.source_assessment import WEIGHTS, assess, content_qua
 from contracts.evidence import SourceAssessment
 from contracts.messages import ReadRequest
 from contracts.request import SourceType
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument
 
 TODAY = "2026-11-21"
@@ -25,9 +25,7 @@ FILLER = "The weather in the mountains changed slowly over the afternoon while n
 
 def judged(url: str = "https://example.org/a", text: str = ANSWER * 25, **changes: Any) -> SourceAssessment:
     """The judgement of a page that answers the query, save for what is changed."""
-    page: dict[str, Any] = {
-        name: changes.pop(name) for name in ("access", "language", "published_at") if name in changes
-    }
+    page: dict[str, Any] = {name: changes.pop(name) for name in ("language", "published_at") if name in changes}
     page.setdefault("published_at", "2025-06-01")
     declared = changes.pop("declared", None)
     title = str(changes.pop("title", "Wraparound"))
@@ -70,15 +68,6 @@ def test_a_page_off_the_subject_is_low() -> None:
     """Authority alone does not make a source for this question (S0-067)."""
     found = judged("https://cs.stanford.edu/x", FILLER * 25, title="Weather")
     assert (found.label, found.authority) == (Quality.LOW, 0.85)
-
-
-@pytest.mark.parametrize("access", [access for access in PageAccess if access is not PageAccess.OPEN])
-def test_what_does_not_show_its_text_is_low(access: PageAccess) -> None:
-    """Walls and error pages are low, whoever publishes them, also where the operator chose the site (X-20)."""
-    for declared in (None, {"nature.com": Quality.HIGH}):
-        found = judged("https://www.nature.com/x", access=access, declared=declared)
-        assert found.label is Quality.LOW
-        assert found.content_quality <= 0.2
 
 
 def test_a_page_of_one_line_is_low() -> None:
@@ -162,13 +151,11 @@ def test_another_language_is_not_held_against_a_page() -> None:
 
 @given(
     st.text(max_size=300), st.text(max_size=50), st.text(max_size=50), st.sampled_from(SourceType),
-    st.sampled_from(PageAccess), st.one_of(st.none(), st.text(max_size=12)),
+    st.one_of(st.none(), st.text(max_size=12)),
 )  # fmt: skip
-def test_anything_can_be_judged(
-    text: str, query: str, url: str, mode: SourceType, access: PageAccess, date: str | None
-) -> None:
+def test_anything_can_be_judged(text: str, query: str, url: str, mode: SourceType, date: str | None) -> None:
     """All parts lie between 0 and 1, the label is one of three, the reason one line."""
-    found = judged(url, text, query=query, mode=mode, access=access, published_at=date)
+    found = judged(url, text, query=query, mode=mode, published_at=date)
     assert found.label in {Quality.HIGH, Quality.MEDIUM, Quality.LOW}
     assert "\n" not in found.reason
     assert len(found.reason) < 150

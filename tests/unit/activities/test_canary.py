@@ -9,25 +9,20 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.assessment.source_assessment import judge_of
-from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.reporting.render import render
-from activities.roles.model_call import RoleActivities
-from activities.roles.prompt_files import load_prompt
-from activities.roles.prompt_rendering import render_role, with_canary
+from activities.roles.prompt_rendering import load_prompt, render_role, with_canary
 from contracts import failures, roles
 from contracts.addresses import digest
 from contracts.canary import STEERED, contains_canary, exposes_private_text
 from contracts.evidence import DocumentRef
 from contracts.messages import PrepareRequest, ReadRequest
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind
 from providers.domains import Domains
 from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
-from providers.models import answers
-from providers.reading.sniffing import HTML
-from providers.reading.web_page import read_page
+from providers.reading.document_kinds import HTML
+from providers.reading.documents import read_page
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_work import unmarked
@@ -35,12 +30,12 @@ from tests.fakes.permissions import PERMITTED
 from tests.fakes.world import World
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
-    MemoryCalls,
     MemoryContent,
     ScriptedEngine,
     analyze_input,
     environment,
     plan_input,
+    role_activities,
     source,
 )
 
@@ -76,17 +71,16 @@ def test_it_stands_at_the_end_of_the_system_part() -> None:
     assert CANARY not in rendered.prompt
 
 
-def draft_with(text: str) -> roles.AnalysisDraft:
+def draft_with(text: str) -> roles.AnalyzerAnswer:
     """An analysis with a text in its depths."""
-    gap = roles.GapDraft(description="what is missing", suggested_queries=["one", text])
-    return roles.AnalysisDraft(findings=[], gaps=[gap])
+    gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", text])
+    return roles.AnalyzerAnswer(findings=[], gaps=[gap])
 
 
 async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     """The answer was paid, its usage is told, and nothing of it is in the failure."""
     engine = ScriptedEngine(draft_with(CANARY))
-    journal = CallJournal(MemoryCalls(), answers)
-    activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, HereCalls())
+    activities = role_activities(engine, MemoryContent())
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
     assert caught.value.type == failures.INVALID_MODEL_OUTPUT
@@ -120,7 +114,7 @@ def _rendered(case: HostilePage, body: bytes, title: str) -> Any:
     found = read_page(body, HTML, "utf-8", "https://a.test/x")
     stored = DocumentRef(hash=digest(found.text), media_type="text/plain", size=len(found.text))
     request = analyze_input([source(stored, title=title, snippet=f"About {title}")], canary=CANARY)
-    return render_role(roles.ANALYZER, request, {stored.hash: found.text}, 4_000)
+    return render_role(roles.ANALYZER, request, {stored.hash: found.text})
 
 
 async def test_an_address_with_private_words_is_never_asked_for() -> None:

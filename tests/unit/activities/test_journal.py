@@ -9,9 +9,9 @@ from providers.models import answers
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
 PLANNER: roles.RoleSpec[Any, Any] = roles.PLANNER
-PLAN = roles.PlanDraft(
+PLAN = roles.PlannerAnswer(
     research_brief="A brief.",
-    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
 )
 
 

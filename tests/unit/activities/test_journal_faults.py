@@ -13,9 +13,9 @@ from providers.models import answers
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
 PLANNER: roles.RoleSpec[Any, Any] = roles.PLANNER
-PLAN = roles.PlanDraft(
+PLAN = roles.PlannerAnswer(
     research_brief="A brief.",
-    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
 )
 
 
@@ -51,7 +51,7 @@ def task() -> EngineTask:
 async def test_an_answer_that_cannot_be_stored_is_handed_on() -> None:
     """With a word of what a lost attempt would cost."""
     answer = await CallJournal(FailingCalls("finish"), answers).answer(ScriptedEngine(PLAN), task())
-    assert answer.draft == PLAN
+    assert answer.content == PLAN
     assert answer.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
 
 
@@ -85,7 +85,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_no_call() -> None:
 
     journal = CallJournal(calls, answers, renew_seconds=0.001)
     answer = await journal.answer(ScriptedEngine(lambda _: slow()), task())
-    assert (answer.draft, answer.warnings) == (PLAN, [])
+    assert (answer.content, answer.warnings) == (PLAN, [])
 
 
 async def test_a_cancelled_attempt_writes_its_answer_to_the_end() -> None:

@@ -9,15 +9,13 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.journal import CallJournal
-from activities.roles.model_call import RoleActivities
 from contracts import failures, roles
+from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.models import answers
-from tests.fakes.isolation import HereCalls
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.unit.activities.scripted import (
     MemoryCalls,
     MemoryContent,
@@ -25,12 +23,13 @@ from tests.unit.activities.scripted import (
     analyze_input,
     environment,
     plan_input,
+    role_activities,
     source,
 )
 
-PLAN = roles.PlanDraft(
+PLAN = roles.PlannerAnswer(
     research_brief="A brief.",
-    sub_queries=[roles.SubQueryDraft(query="what is vacuum"), roles.SubQueryDraft(query="what is wraparound")],
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
 )
 
 
@@ -41,8 +40,8 @@ class Bench:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
         self.content = MemoryContent()
-        journal = CallJournal(self.calls, answers, renew_seconds=renew_seconds)
-        self.activities = RoleActivities({EngineKind.MODEL: self.engine}, self.content, journal, HereCalls())
+        self.notebooks = StoredNotebooks(self.content)
+        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
     async def plan(
         self,
@@ -78,7 +77,7 @@ async def test_a_role_is_done_and_accounted() -> None:
 
 async def test_documents_are_loaded_once_each() -> None:
     """Every reference of the input is fetched, a document that two sources share only once."""
-    bench = Bench(roles.AnalysisDraft(findings=[]))
+    bench = Bench(roles.AnalyzerAnswer(findings=[]))
     one, two = await bench.content.put_text("one text"), await bench.content.put_text("two texts")
     request = analyze_input([source(one), source(one, id="src-2"), source(two, id="src-3")])
     await environment().run(bench.activities.run, roles.ANALYZER, request)
@@ -88,7 +87,7 @@ async def test_documents_are_loaded_once_each() -> None:
 
 async def test_a_missing_document_fails_before_anything_is_paid() -> None:
     """A stored text that is gone is a failure of its own type, and the engine is not asked."""
-    bench = Bench(roles.AnalysisDraft(findings=[]))
+    bench = Bench(roles.AnalyzerAnswer(findings=[]))
     gone = await MemoryContent().put_text("gone")
     with pytest.raises(ApplicationError) as caught:
         await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
@@ -125,14 +124,15 @@ async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
 
 async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     """What a model copies from signed lines is grounded in the stored text, and no sign stays in what is kept."""
-    quote = roles.QuoteDraft(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
-    finding = roles.FindingDraft(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
-    bench = Bench(roles.AnalysisDraft(findings=[finding]))
+    quote = roles.Quote(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
+    finding = roles.ProposedFinding(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
+    bench = Bench(roles.AnalyzerAnswer(findings=[finding]))
     stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
     request = analyze_input([source(stored, id="src-1")])
     output = await environment().run(bench.activities.run, roles.ANALYZER, request)
-    assert [(item.start, item.end) for item in output.evidence] == [(7, 37)]
-    assert output.findings[0].statement == "Vacuum visits all."
+    assert [(place.start, place.end) for place in output.labels[0].places] == [(7, 37)]
+    assert output.labels[0].statement == "Vacuum visits all."
+    assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 
 async def test_a_live_lease_makes_the_attempt_wait() -> None:
@@ -264,7 +264,7 @@ async def test_an_unusable_answer_is_stored_and_accounted() -> None:
 
 async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
     """A plan without sub-queries is an unusable answer with the problem and the usage of the call."""
-    failure = await Bench(roles.PlanDraft(sub_queries=[])).failed_plan()
+    failure = await Bench(roles.PlannerAnswer(sub_queries=[])).failed_plan()
     assert failure.type == failures.INVALID_MODEL_OUTPUT
     assert "sub-query" in failure.details[0]["problem"]
     assert failure.details[0]["usage"]["model_calls"] == 1
@@ -295,8 +295,7 @@ async def test_a_free_engine_needs_no_call_store() -> None:
 async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    journal = CallJournal(MemoryCalls(), answers)
-    activities = RoleActivities({EngineKind.EXTRACTIVE: engine}, MemoryContent(), journal, HereCalls())
+    activities = role_activities(engine, MemoryContent())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
@@ -336,9 +335,7 @@ async def test_nothing_is_paid_for_a_cancelled_run() -> None:
         asked.append(research_id)
         return True
 
-    journal = CallJournal(bench.calls, answers)
-    engines = {EngineKind.MODEL: bench.engine}
-    bench.activities = RoleActivities(engines, bench.content, journal, HereCalls(), is_cancelled=is_cancelled)
+    bench.activities = role_activities(bench.engine, bench.content, bench.calls, is_cancelled)
     for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):
         failure = await bench.failed_plan(**late)
         assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
@@ -370,7 +367,7 @@ def test_one_activity_per_role_with_the_role_s_types() -> None:
     """Each role is registered under its own name, with exactly its input and output types."""
     registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
     assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
-        (role.activity, [role.input], role.output) for role in declared_roles()
+        (role.activity, [role.input], role.result) for role in declared_roles()
     ]
 
 
@@ -378,4 +375,4 @@ async def test_a_registered_activity_does_its_role() -> None:
     """What is registered is what runs."""
     bench = Bench(PLAN)
     output = await environment().run(bench.activities.register()[0], plan_input())
-    assert isinstance(output, roles.PlanOutput)
+    assert isinstance(output, roles.PlannerAnswer)

@@ -10,14 +10,13 @@ from temporalio.testing import ActivityEnvironment
 from activities.searching import SearchingActivities
 from contracts.messages import SearchResponse
 from contracts.outcome import Usage
-from providers.interfaces import SearchProvider
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
+from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.search_answers import message
-from tests.fakes.search_apis import SearchApis
-from tests.fakes.search_clients import asking, open_provider
+from tests.fakes.search_apis import SearchApis, asking, open_provider
 
 ROW = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "x"}
 INPUT_USD, OUTPUT_USD, SEARCH_USD = 1e-6, 5e-6, 0.01
@@ -96,7 +95,8 @@ async def test_the_sum_is_what_was_charged(script: list[Any]) -> None:
     name, clock = "anthropic", Clock()
     async with SearchApis() as server, open_provider(name, server.url(name)) as provider:
         store = MemorySharedStore(clock)
-        limited: SearchProvider = LimitedSearch(provider, SharedLimiter(store, {}, clock=clock), "search/anthropic")
+        limiter = SharedLimiter(store, {}, clock=clock)
+        limited = LimitedSearch(provider, "search/anthropic", limiter, CircuitBreaker(store))
         activities = SearchingActivities({name: CachedSearch(limited, Cache(store))})
         came = await ended(activities, server, clock, script)
     assert len(server.asked) == len(script)

@@ -1,8 +1,6 @@
 """Texts that end whoever works on them, through the activities that do: each ends with its reason, and only once."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,42 +8,28 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.assessment.source_assessment import ASSESSED, judge_of
-from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.reporting.render import RENDERED, ReportingActivities
-from activities.roles.model_call import RoleActivities
-from activities.roles.role_work import FINISHED, FIRST_PROMPT
 from contracts import failures, roles
 from contracts.messages import ReadRequest, RenderRequest
-from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
-from providers.extractive import ExtractiveEngine
-from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
-from providers.isolation.killable_calls import MOST_KILLED, KillableCalls
 from providers.isolation.pool import SubprocessPool
-from providers.models import answers
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.kept_sessions import whole_change
-from tests.fakes.killers import BURN, CRASH, WALL_SECONDS, PoisonedCalls
+from tests.fakes.killers import CRASH, WALL_SECONDS, PoisonedCalls
 from tests.fakes.permissions import PERMITTED
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample
 from tests.unit.activities.scripted import (
-    MemoryCalls,
     MemoryContent,
-    ScriptedEngine,
-    analyze_input,
-    common,
     environment,
-    plan_input,
-    source,
 )
 
 TEXT = "Every table must be vacuumed before two billion transactions."
-DRAFT = roles.AnalysisDraft(findings=[])
+DRAFT = roles.AnalyzerAnswer(findings=[])
 
 
 @pytest.fixture
@@ -65,68 +49,6 @@ async def failed(work: Any, *arguments: Any) -> ApplicationError:
     with pytest.raises(ApplicationError) as caught:
         await environment().run(work, *arguments)
     return caught.value
-
-
-class Bench:
-    """The analyzer over a scripted model."""
-
-    def __init__(self, calls: PoisonedCalls) -> None:
-        self.calls = calls
-        self.engine = ScriptedEngine(DRAFT)
-        self.kept = MemoryCalls()
-        self.content = MemoryContent()
-        journal = CallJournal(self.kept, answers)
-        engines = {EngineKind.MODEL: self.engine, EngineKind.EXTRACTIVE: ExtractiveEngine(calls)}
-        self.activities = RoleActivities(engines, self.content, journal, calls)
-
-    async def failure(self, **changes: Any) -> ApplicationError:
-        """What an analysis of one text fails with."""
-        stored = await self.content.put_text(TEXT)
-        return await failed(self.activities.run, roles.ANALYZER, analyze_input([source(stored)], **changes))
-
-
-async def test_an_answer_that_cannot_be_finished_is_given_up_and_was_paid(pool: SubprocessPool) -> None:
-    """Its cost is told and its answer kept, no attempt follows, and the loop's other work went on meanwhile."""
-    ticks = count()
-
-    async def tick() -> None:
-        while True:
-            next(ticks)
-            await asyncio.sleep(0)
-
-    bench, ticking = Bench(poisoned(pool, FINISHED, killer=BURN)), asyncio.create_task(tick())
-    failure = await bench.failure()
-    ticking.cancel()
-    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
-    detail: dict[str, Any] = failure.details[0]
-    assert (detail["kind"], detail["usage"]["model_calls"]) == ("timeout", 1)
-    assert bench.kept.log == ["begin", "finish"]
-    assert next(ticks) > MOST_KILLED
-    assert TEXT not in f"{failure} {failure.details}"
-
-
-async def test_a_prompt_that_cannot_be_made_costs_nothing(pool: SubprocessPool) -> None:
-    """A document that kills whoever looks for its excerpts is given up before a model is asked."""
-    bench = Bench(poisoned(pool, FIRST_PROMPT))
-    failure = await bench.failure()
-    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
-    assert failure.details == ({"kind": "crash"},)
-    assert bench.engine.tasks == []
-
-
-async def test_a_role_without_a_model_is_given_up_too(pool: SubprocessPool) -> None:
-    """Whatever the texts do to the extractive engine, its activity ends with a type of its own."""
-    bench = Bench(poisoned(pool, MAKE_DRAFT))
-    failure = await bench.failure(engine=EngineKind.EXTRACTIVE)
-    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
-
-
-async def test_a_question_is_a_text_from_outside(pool: SubprocessPool) -> None:
-    """Planning without a model ends as any other work on a poisoned text."""
-    bench = Bench(poisoned(pool, MAKE_DRAFT))
-    asked = plan_input(engine=EngineKind.EXTRACTIVE)
-    failure = await failed(bench.activities.run, roles.PLANNER, asked)
-    assert failure.type == failures.INPUT_UNPROCESSABLE
 
 
 async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool) -> None:
@@ -171,34 +93,3 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
     assert failure.details == ({"kind": "crash"},)
-
-
-DIGITS = "A claim [" + "1" * 200
-SPACES = "A claim [" + " " * 20_000 + "] " + "<" + " " * 20_000
-
-
-@pytest.mark.parametrize("text", [DIGITS, SPACES, "`" * 50_000, "[" * 50_000, "[^" * 20_000, "> " * 10_000])
-async def test_a_report_made_to_be_looked_through_for_ever_ends(text: str) -> None:
-    """With the real work in a real child: it is finished, refused or given up, and others had their turn meanwhile."""
-    ticks = count()
-
-    async def tick() -> None:
-        while True:
-            next(ticks)
-            await asyncio.sleep(0)
-
-    async with SubprocessPool(1, wall_seconds=5 * WALL_SECONDS) as pool:
-        isolated = KillableCalls(pool)
-        engine = ScriptedEngine(roles.ReportTextDraft(markdown=text))
-        journal = CallJournal(MemoryCalls(), answers)
-        activities = RoleActivities({EngineKind.MODEL: engine}, MemoryContent(), journal, isolated)
-        ticking = asyncio.create_task(tick())
-        ended: str | None = "finished"
-        try:
-            await environment().run(activities.run, roles.SYNTHESIZER, roles.WriteInput(**common()))
-        except ApplicationError as failure:
-            ended = failure.type
-        ticking.cancel()
-    assert ended in ("finished", failures.INPUT_UNPROCESSABLE, failures.INVALID_MODEL_OUTPUT)
-    assert len(engine.tasks) == 1
-    assert next(ticks) > MOST_KILLED

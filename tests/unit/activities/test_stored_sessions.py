@@ -17,7 +17,7 @@ from contracts.notebooks import AnalysisEntry
 from contracts.outcome import ResearchResult
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import Outcome, PageAccess, Quality, StopReason
+from contracts.vocabulary import Outcome, Quality, StopReason
 from tests.fakes import states
 from tests.fakes.world import World
 from tests.unit.activities.scripted import environment
@@ -139,7 +139,7 @@ async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) 
 
 async def test_a_session_of_the_first_form_gets_a_notebook(records: Records) -> None:
     """What it held itself is an entry that findings, evidence and sources name; nothing of it is lost."""
-    cited = states.source(URL, access=PageAccess.OPEN, quality=Quality.HIGH, title="A")
+    cited = states.source(URL, quality=Quality.HIGH, title="A")
     other = states.source("corpus:manual/b.md", title="B")
     finding = states.finding("an answer", source_ids=[cited.id], evidence_ids=["ev-1"])
     evidence = {"ev-1": {"id": "ev-1", "source_id": cited.id, "start": 0, "end": 3, "quote_hash": "sha256:" + "0" * 64}}

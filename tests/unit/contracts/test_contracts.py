@@ -20,25 +20,15 @@ from contracts.roles import (
     REFINER,
     SUPERVISOR,
     SYNTHESIZER,
-    FindingDraft,
-    GapAnalysisDraft,
-    GapDraft,
     PlanInput,
-    QualityAssessmentDraft,
-    QualityUpdateDraft,
-    ReflectionDraft,
 )
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import (
-    Action,
     AgentRole,
-    Confidence,
     EngineKind,
-    GapKind,
     Phase,
     Quality,
-    Severity,
     ThinkMode,
 )
 from tests.fakes import states
@@ -219,25 +209,3 @@ def test_ids_have_128_bits() -> None:
         sub_query_id("What is vacuum"),
     ]
     assert [len(identity.rpartition("-")[2]) * 4 for identity in made] == [128] * 5
-
-
-@pytest.mark.parametrize(
-    ("draft", "name", "vocabulary"),
-    [
-        (ReflectionDraft, "action", Action),
-        (FindingDraft, "confidence", Confidence),
-        (GapDraft, "kind", GapKind),
-        (QualityUpdateDraft, "quality", Quality),
-        (GapAnalysisDraft, "severity", Severity),
-    ],
-    ids=["action", "confidence", "kind", "quality", "severity"],
-)
-def test_a_model_is_told_the_closed_vocabulary(draft: type, name: str, vocabulary: type) -> None:
-    """The schema of a draft names every word that is understood: a model that obeys it is never told otherwise."""
-    assert draft.model_json_schema()["properties"][name]["enum"] == [word.value for word in vocabulary]
-
-
-def test_a_score_has_bounds_in_the_schema() -> None:
-    """The score of a reflection is asked for between 1 and 10, the range in which it is used."""
-    score = QualityAssessmentDraft.model_json_schema()["properties"]["score"]
-    assert (score["minimum"], score["maximum"]) == (1, 10)

@@ -142,7 +142,7 @@ def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
     """The whole prompt of each role, with the schema and the repair, fits into what the ledger reserves for it."""
     for role, request, documents in requests(script, largest=True):
         rendered = render_role(role, request, documents)
-        schema = json.dumps(role.draft.model_json_schema())
+        schema = json.dumps(role.answer.model_json_schema())
         sent = len(rendered.system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
         assert sent <= worst_call(role, request).input_tokens, role.name
 

@@ -3,7 +3,7 @@
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import CallAccount, Usage
-from contracts.roles import AnalysisOutput
+from contracts.roles import AnalyzerResult
 
 
 def test_defaults_are_left_out_and_come_back() -> None:
@@ -21,9 +21,9 @@ def test_defaults_are_left_out_and_come_back() -> None:
 def test_an_unknown_cost_is_no_default() -> None:
     """A cost of nothing is left out, one that is unknown is not; shares are computed again."""
     usage = Usage(model_calls=1, input_tokens=10, cached_tokens=5, cost_usd=None)
-    output = AnalysisOutput(account=CallAccount(usage=usage))
+    output = AnalyzerResult(account=CallAccount(usage=usage))
     assert '"usage":{"model_calls":1,"input_tokens":10,"cached_tokens":5,"cost_usd":null}' in output.model_dump_json()
-    assert AnalysisOutput.model_validate_json(output.model_dump_json()).account.usage.cached_share == 0.5
+    assert AnalyzerResult.model_validate_json(output.model_dump_json()).account.usage.cached_share == 0.5
 
 
 def test_people_are_told_everything() -> None:

@@ -91,7 +91,7 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
 async def test_typed_errors_come_back_as_they_were_raised():
     """`SourceUnreadable` keeps its kind over the process boundary."""
     async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, "providers.reading.extraction:extract", b"", "empty.txt")
+        error = await failure_of(pool, "providers.reading.documents:extract", b"", "empty.txt")
         assert isinstance(error, SourceUnreadable)
         assert error.kind == "empty"
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from activities.reporting.render import ReportingActivities
-from activities.roles.model_call import RoleActivities
+from activities.roles.run_role import RoleActivities
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
 from contracts.request import Depth
@@ -125,7 +125,6 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     assert set(engines) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
     for isolated in (
         engines[EngineKind.EXTRACTIVE]._isolated,
-        made["RoleActivities"][3],
         made["ReportingActivities"][3],
         made["judge_of"][0],
     ):

@@ -48,7 +48,7 @@ output = 9
 def settings_of(folder: Path, text: str, **environment: str) -> Settings:
     """The settings of one file and these variables."""
     (folder / FILE_NAME).write_text(text, encoding="utf-8")
-    return load_settings(environment=environment, working_directory=folder / "none", user_folder=folder)
+    return load_settings(environment=environment, user_folder=folder)
 
 
 def task(tier_model: str | None) -> EngineTask:

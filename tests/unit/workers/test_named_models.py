@@ -36,7 +36,7 @@ def resolved(
 ) -> ResolvedResearch:
     """As a worker with this configuration resolves a request for these models."""
     (folder / FILE_NAME).write_text(text, encoding="utf-8")
-    settings = load_settings(environment={}, working_directory=folder / "none", user_folder=folder)
+    settings = load_settings(environment={}, user_folder=folder)
     request = ResearchRequest(query="x", corpus="manual", engine=engine, models=models or Models())
     corpus = CorpusSnapshot(name="manual", files=1)
     return resolve("r-1", request, configuration_of(settings), corpus, search_attributes=False)

@@ -13,7 +13,6 @@ from contracts.messages import CheckProvidersRequest, SearchRequest, SearchRespo
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.search.decorators import instance_of
 from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
@@ -21,8 +20,7 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.permissions import PERMITTED
 from tests.fakes.search_answers import KEYS, PROVIDERS
-from tests.fakes.search_apis import SearchApis
-from tests.fakes.search_clients import asking, open_provider
+from tests.fakes.search_apis import SearchApis, asking, open_provider
 from workers.search_pool import CIRCUIT_OPEN, Availability, open_searching, search_limits, service_of
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
@@ -106,7 +104,7 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
 def configured(folder: Path, **variables: str) -> Settings:
     """The settings of these variables alone."""
     environment = {"RESEARCH_HOME": str(folder), **variables}
-    return load_settings(environment=environment, working_directory=folder, user_folder=folder)
+    return load_settings(environment=environment, user_folder=folder)
 
 
 async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path: Path) -> None:
@@ -139,16 +137,16 @@ async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_an_instance_is_an_address_and_never_a_key(name: str) -> None:
     """Addresses, engines and models part the answers kept; keys, and passwords in addresses, do not (S0-177)."""
-    change = {"google": {"cse_id": "another"}, "anthropic": {"model": "another"}}.get(name, {})
+    change = {"google": {"GOOGLE_CSE_ID": "another"}, "anthropic": {"RESEARCH_MODEL": "another"}}.get(name, {})
     instances = []
     for address, given in (
         ("http://127.0.0.1:1/x", {}),
-        ("http://me:planted-word@127.0.0.1:1/x/", {"api_key": "another-key"} if name in KEYS else {}),
+        ("http://me:planted-word@127.0.0.1:1/x/", {f"{name.upper()}_API_KEY": "another-key"} if name in KEYS else {}),
         ("http://127.0.0.1:2/x", {}),
         ("http://127.0.0.1:1/x", change),
     ):
         async with open_provider(name, address, **given) as provider:
-            instances.append(instance_of(provider))
+            instances.append(provider.instance)
     assert instances[0] == instances[1] != instances[2]
     assert (instances[3] != instances[0]) is bool(change)
     assert not any(word in instance for instance in instances for word in ("planted", "key"))

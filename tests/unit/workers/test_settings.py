@@ -14,7 +14,7 @@ KEY = "sk-ant-this-is-the-secret"
 
 
 class Places:
-    """A working directory and a user's configuration folder."""
+    """A folder of anybody and the user's configuration folder."""
 
     def __init__(self, folder: Path) -> None:
         self.here, self.user = folder / "here", folder / "user"
@@ -29,7 +29,7 @@ class Places:
 
     def load(self, flags: Flags | None = None, **environment: str) -> Settings:
         """The settings from these places and variables alone."""
-        return load_settings(flags, environment=environment, working_directory=self.here, user_folder=self.user)
+        return load_settings(flags, environment=environment, user_folder=self.user)
 
     def problems(self, flags: Flags | None = None, **environment: str) -> str:
         """What is wrong with them."""
@@ -101,13 +101,13 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
 )
 def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text: str, line: str) -> None:
     """A misspelt or impossible key ends the start with the file, the path and no value."""
-    path = places.write(places.here, text)
+    path = places.write(places.user, text)
     assert f"{path}: {line}" in places.problems()
 
 
 def test_every_problem_is_told_at_once(places: Places) -> None:
     """A person mends all keys in one go."""
-    places.write(places.here, "a = 1\nb = 2\n")
+    places.write(places.user, "a = 1\nb = 2\n")
     assert len(places.problems().splitlines()) == 2
 
 
@@ -218,7 +218,7 @@ def test_home_is_absolute_and_may_be_the_users(places: Places, monkeypatch: pyte
 
 def test_operators_presets_replace_single_values(places: Places) -> None:
     """A preset of the file changes what it names; the rest stays as documented (X-24)."""
-    places.write(places.here, "[strategy.supervisor.light]\nmax_sources = 3\nreserve_seconds = 9\n")
+    places.write(places.user, "[strategy.supervisor.light]\nmax_sources = 3\nreserve_seconds = 9\n")
     settings = places.load()
     base = preset("supervisor", Depth.LIGHT)
     changed = settings.preset("supervisor", Depth.LIGHT)

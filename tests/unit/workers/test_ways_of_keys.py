@@ -12,7 +12,7 @@ CLEAR = "http://192.0.2.1:8080"
 
 def loaded(folder: Path, flags: Flags | None = None, **environment: str) -> Settings:
     """The settings of these variables, and of the user's file in the folder if there is one."""
-    return load_settings(flags, environment=environment, working_directory=folder / "none", user_folder=folder)
+    return load_settings(flags, environment=environment, user_folder=folder)
 
 
 @pytest.mark.parametrize(

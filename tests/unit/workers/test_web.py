@@ -16,7 +16,7 @@ from workers.web_reader import open_web_reader, user_agent
 
 def load(folder: Path, **environment: str) -> Settings:
     """The settings from these variables and a file, if the folder holds one."""
-    return load_settings(environment=environment, working_directory=folder / "none", user_folder=folder)
+    return load_settings(environment=environment, user_folder=folder)
 
 
 def test_exceptions_come_from_the_environment_or_the_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from contracts import failures
 from contracts.expected_calls import CallSize, worst_call
 from contracts.outcome import CallAccount, Usage
 from contracts.resolved import EffectiveGates, EffectiveLimits, ModelPrice
-from contracts.roles import AnalysisOutput, AnalyzeInput, RoleSpec
+from contracts.roles import AnalyzeInput, AnalyzerResult, RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Outcome, StopReason, ThinkMode, Tier
@@ -62,7 +62,7 @@ class BillingWorld(RandomWorld):
             raise ApplicationError("no use", details, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
         return CallAccount(engine=EngineKind.MODEL, model="m", usage=usage)
 
-    async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
@@ -197,7 +197,7 @@ def test_a_call_that_was_cut_off_keeps_its_room() -> None:
     class Stopped(BillingWorld):
         inbox: Inbox
 
-        async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+        async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
             if request.engine is EngineKind.MODEL:
                 self.charged(request)
                 self.inbox.interrupt(StopReason.USER_STOPPED)
@@ -219,7 +219,7 @@ def test_who_waited_for_room_has_less_time() -> None:
     class Slow(BillingWorld):
         given: list[float]
 
-        async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+        async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
             self.given.append(request.time_limit_seconds)
             if len(self.given) == 1:
                 await asyncio.sleep(0)

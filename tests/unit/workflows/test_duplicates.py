@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from contracts.addresses import digest, source_id
 from contracts.evidence import DocumentRef, SearchHit, SectionHint, Source
-from contracts.vocabulary import PageAccess, SourceStatus
+from contracts.vocabulary import SourceStatus
 from tests.fakes import states
 from workflows.rules.allocation import allot, guaranteed_share, unread
 from workflows.rules.duplicates import Identities, merge_aliases, register_sources, same_titles
@@ -111,12 +111,11 @@ def _sources_read(searches: dict[str, list[SearchHit]], budget: int, arrival: li
 
 
 def test_a_work_that_could_not_be_read_is_tried_elsewhere() -> None:
-    """A failed or walled source is known by its address alone."""
-    for change in ({"status": SourceStatus.FAILED}, {"access": PageAccess.PAYWALL}):
-        known = states.source("https://a.org/1", doi=DOI, **change)
-        identities = Identities(states.sources(known), {})
-        assert identities.identity_of(hit("https://a.org/1")) == known.id
-        assert identities.identity_of(hit("https://b.org/2", DOI)) == source_id("https://b.org/2")
+    """A failed source is known by its address alone."""
+    known = states.source("https://a.org/1", doi=DOI, status=SourceStatus.FAILED)
+    identities = Identities(states.sources(known), {})
+    assert identities.identity_of(hit("https://a.org/1")) == known.id
+    assert identities.identity_of(hit("https://b.org/2", DOI)) == source_id("https://b.org/2")
 
 
 HITS = st.lists(
@@ -167,16 +166,15 @@ def test_equal_content_is_a_duplicate() -> None:
     assert result.sources[one.id].aliases == ["https://b.org/2"]
 
 
-def test_walls_and_empty_pages_are_no_duplicates_of_each_other() -> None:
-    """Pages that show the same wall, or next to nothing, are not one source."""
-    walls = [read(f"https://e.org/{n}", "wall", access=PageAccess.PAYWALL) for n in range(2)]
+def test_empty_pages_are_no_duplicates_of_each_other() -> None:
+    """Pages that show next to nothing are not one source."""
     short = [
         read(f"https://e.org/s{n}", "short").model_copy(update={"text": DocumentRef(hash=digest("short"), size=20)})
         for n in range(2)
     ]
     failed = [read(f"https://e.org/f{n}", "x", status=SourceStatus.FAILED) for n in range(2)]
-    result = register_sources({}, {}, [(hit(source.url), source) for source in (*walls, *short, *failed)])
-    assert len(result.sources) == 6
+    result = register_sources({}, {}, [(hit(source.url), source) for source in (*short, *failed)])
+    assert len(result.sources) == 4
     assert result.dropped == {}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.outcome import AgentDecision, GateResult
-from contracts.roles import GapDraft
+from contracts.roles import ProposedGap
 from contracts.vocabulary import AgentRole, NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
@@ -31,7 +31,7 @@ LONG = "x" * 300
 )
 def test_an_unanswered_sub_query_is_stated_with_why(changes: dict[str, Any], words: str, priority: int) -> None:
     """Failed, cut short and without an answer are three things."""
-    assert silent_gap(states.sub_query(LONG, **changes)) == GapDraft(description=words, priority=priority)
+    assert silent_gap(states.sub_query(LONG, **changes)) == ProposedGap(description=words, priority=priority)
 
 
 def test_a_hook_sees_the_newest_of_everything() -> None:

@@ -63,5 +63,5 @@ async def test_nothing_excluded_is_read_or_cited(tmp_path: Path, by_model: bool)
     assert not any(mentions(finding.statement, "lock") for finding in state.findings)
     assert "> " not in "".join(line for line in report.splitlines() if mentions(line, "locks"))
     prompts = [request.prompt for request in api.requests]
-    assert all("Leave out, do not report on: locks" in prompt for prompt in prompts if "<wishes>" in prompt)
+    assert all("Leave out, do not report on: locks" in prompt for prompt in prompts if "<preferences>" in prompt)
     assert bool(prompts) is by_model

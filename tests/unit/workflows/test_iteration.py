@@ -4,7 +4,7 @@ import pytest
 
 from contracts.evidence import Candidate, SearchHit
 from contracts.outcome import GateIssue, GateResult
-from contracts.roles import ReflectOutput
+from contracts.roles import SupervisorAnswer
 from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Quality, Severity, SourceStatus, StopReason
 from tests.fakes import states
 from workflows.strategies.supervisor.iteration import (
@@ -74,28 +74,28 @@ def test_a_retry_that_would_change_nothing_is_skipped() -> None:
 
 def test_a_reflection_may_tighten() -> None:
     """A model may ask for a retry although the gate passed (C0-22)."""
-    wish = ReflectOutput(action=Action.RETRY, rationale="too thin")
+    wish = SupervisorAnswer(action=Action.RETRY, rationale="too thin")
     assert decide(states.state(), gate(Phase.ANALYSIS), wish, can_change=True).action is Action.RETRY
 
 
 def test_a_reflection_may_not_loosen_a_gate() -> None:
     """`complete` and `proceed` do not help a failed strict gate (C0-22, C0-27)."""
     for action in (Action.PROCEED, Action.COMPLETE):
-        wish = ReflectOutput(action=action)
+        wish = SupervisorAnswer(action=action)
         assert decide(states.state(), gate(Phase.ANALYSIS, valid=False), wish, can_change=True).action is Action.RETRY
 
 
 def test_the_supervisor_may_decline_to_iterate_with_a_good_report() -> None:
     """`complete` is honoured at the iteration decision alone, and only with the report gate passed (S0-028, C0-27)."""
     made = states.state(gaps=[states.gap("open")])
-    wish = ReflectOutput(action=Action.COMPLETE)
+    wish = SupervisorAnswer(action=Action.COMPLETE)
     assert decide(made, gate(Phase.SYNTHESIS), wish, can_change=True).action is Action.COMPLETE
     assert decide(made, gate(Phase.SYNTHESIS, valid=False), wish, can_change=False).action is Action.ITERATE
 
 
 def test_iterate_needs_something_to_search_for() -> None:
     """A model that wants another round without any gap gets none (C0-22)."""
-    wish = ReflectOutput(action=Action.ITERATE)
+    wish = SupervisorAnswer(action=Action.ITERATE)
     assert decide(states.state(), gate(Phase.SYNTHESIS), wish, can_change=True).action is Action.COMPLETE
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contracts.resolved import EffectiveGates, Hook
-from contracts.roles import AnalyzeInput, PlanInput, PlanOutput, ReflectInput, ReflectOutput, SubQueryDraft
+from contracts.roles import AnalyzeInput, PlanInput, PlannerAnswer, ReflectInput, SubQuery, SupervisorAnswer
 from contracts.state import ResearchState, Unit
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Action, EngineKind, Outcome, Phase, StopReason, ThinkMode
@@ -60,18 +60,18 @@ class PlannedWorld(RandomWorld):
         super().__init__(seed, trouble=0)
         self.heard: list[list[str]] = []
 
-    async def plan_research(self, request: PlanInput) -> PlanOutput:
+    async def plan_research(self, request: PlanInput) -> PlannerAnswer:
         words = "again" if request.previous else "first"
-        drafts = [SubQueryDraft(query=f"question {number} of the {words} plan", priority=1) for number in range(3)]
-        return PlanOutput(research_brief="A brief.", sub_queries=drafts, account=self.account(request))
+        drafts = [SubQuery(query=f"question {number} of the {words} plan", priority=1) for number in range(3)]
+        return PlannerAnswer(research_brief="A brief.", sub_queries=drafts, account=self.account(request))
 
     async def analyze_sources(self, request: AnalyzeInput) -> Any:
         self.heard.append([said.text for said in request.guidance])
         return await super().analyze_sources(request)
 
-    async def reflect_on_phase(self, request: ReflectInput) -> ReflectOutput:
+    async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = Action.RETRY if request.phase == Phase.PLANNING else Action.PROCEED
-        return ReflectOutput(action=action, guidance=f"after {request.phase}", account=self.account(request))
+        return SupervisorAnswer(action=action, guidance=f"after {request.phase}", account=self.account(request))
 
 
 def beginning(**changes: object) -> ResearchState:
@@ -141,7 +141,7 @@ async def test_a_stop_does_not_wait_for_a_reflection_and_a_resumed_run_asks_the_
     world = PlannedWorld(7)
     asked: list[str] = []
 
-    async def silent(request: ReflectInput) -> ReflectOutput:
+    async def silent(request: ReflectInput) -> SupervisorAnswer:
         asked.append(request.model_dump_json(exclude={"time_limit_seconds"}))
         await asyncio.Event().wait()
         raise AssertionError("never")

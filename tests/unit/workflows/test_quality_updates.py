@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import LITTLE_AUTHORITY, best_quality
 from contracts.evidence import CHOSEN_BY_OPERATOR, QualityUpdate, Source, SourceAssessment
-from contracts.vocabulary import PageAccess, Quality
+from contracts.vocabulary import Quality
 from tests.fakes import states
 from workflows.rules.source_quality import STEPS, update_quality
 
 URL = "https://e.org/a"
 
 
-def assessed(label: Quality, authority: float = 0.8, **changes: PageAccess) -> Source:
+def assessed(label: Quality, authority: float = 0.8) -> Source:
     """A source that the rules judged."""
-    return judged_by(parts_of(label, authority), **changes)
+    return judged_by(parts_of(label, authority))
 
 
 def parts_of(label: Quality, authority: float, **changes: object) -> SourceAssessment:
@@ -26,15 +26,14 @@ def parts_of(label: Quality, authority: float, **changes: object) -> SourceAsses
     return parts.model_copy(update=changes)
 
 
-def judged_by(parts: SourceAssessment, access: PageAccess = PageAccess.OPEN) -> Source:
+def judged_by(parts: SourceAssessment) -> Source:
     """A source as it is known after reading."""
     return states.source(
         URL,
         quality=parts.label,
         quality_reason=parts.reason,
         assessment=parts,
-        access=access,
-        best_quality=best_quality(access, parts),
+        best_quality=best_quality(parts),
     )
 
 
@@ -62,19 +61,15 @@ def test_an_opinion_moves_a_label_by_one_step(label: Quality, word: str, expecte
     assert source.quality_reason == reason
 
 
-@given(
-    st.sampled_from(STEPS), st.floats(0, 1), st.sampled_from(PageAccess), st.lists(st.sampled_from(Quality), max_size=5)
-)
-def test_steps_do_not_add_up(label: Quality, authority: float, access: PageAccess, words: list[Quality]) -> None:
+@given(st.sampled_from(STEPS), st.floats(0, 1), st.lists(st.sampled_from(Quality), max_size=5))
+def test_steps_do_not_add_up(label: Quality, authority: float, words: list[Quality]) -> None:
     """However often it is asked, a label stays one step from what the rules found, under its ceiling (X-20)."""
-    start = source = assessed(label, authority, access=access)
+    start = source = assessed(label, authority)
     for word in words:
         source = update_quality(source, opinion(source, word.value))
     assert abs(STEPS.index(source.quality) - STEPS.index(label)) <= 1
     if authority < LITTLE_AUTHORITY and label is not Quality.HIGH:
         assert source.quality is not Quality.HIGH
-    if access is not PageAccess.OPEN and label is Quality.LOW:
-        assert source.quality is Quality.LOW
     assert source.assessment == start.assessment
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.plan import Plan
-from contracts.reflective_roles import StepDraft
+from contracts.reflective_roles import ProposedStep
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
 from tests.fakes import reflective_work
@@ -273,8 +273,8 @@ TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=
 @given(TITLES.flatmap(lambda titles: st.tuples(*(st.tuples(st.just(title), STATUSES) for title in titles))), TITLES)
 def test_no_plan_changes_what_was_begun(before: tuple[tuple[str, NodeStatus], ...], fresh: list[str]) -> None:
     """Whatever is planned anew, steps that were begun stay where and as they are; only pending ones go (S1-021)."""
-    nodes = [step_node(StepDraft(title=title), 1).model_copy(update={"status": status}) for title, status in before]
-    plan = with_new_steps(Plan(nodes=nodes), "", "", [step_node(StepDraft(title=title), 2) for title in fresh])
+    nodes = [step_node(ProposedStep(title=title), 1).model_copy(update={"status": status}) for title, status in before]
+    plan = with_new_steps(Plan(nodes=nodes), "", "", [step_node(ProposedStep(title=title), 2) for title in fresh])
     kept = [node.model_dump_json() for node in nodes if node.status is not NodeStatus.PENDING]
     assert [node.model_dump_json() for node in plan.nodes[: len(kept)]] == kept
     assert [node.text for node in plan.nodes[len(kept) :]] == fresh

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.roles import AnalysisOutput, AnalyzeInput, ReflectInput, ReflectOutput
+from contracts.roles import AnalyzeInput, AnalyzerResult, ReflectInput, SupervisorAnswer
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, GapStatus, Phase
 from tests.fakes import states
@@ -27,7 +27,7 @@ class SecondThoughts(PlannedWorld):
         self.issues: list[list[str]] = []
         self.under_way = self.most_under_way = 0
 
-    async def analyze_sources(self, request: AnalyzeInput) -> AnalysisOutput:
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
         self.issues.append([issue.message for issue in request.issues])
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -35,9 +35,9 @@ class SecondThoughts(PlannedWorld):
         self.under_way -= 1
         return await super().analyze_sources(request)
 
-    async def reflect_on_phase(self, request: ReflectInput) -> ReflectOutput:
+    async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
-        return ReflectOutput(action=action, rationale="weigh both sides", account=self.account(request))
+        return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
 
 
 def conduct(world: RandomWorld, state: ResearchState) -> None:

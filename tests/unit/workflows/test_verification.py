@@ -292,7 +292,7 @@ def _reviews(
         value = next(scores)
         seen.append(request.draft)
         given = dict.fromkeys(("coverage", "support", "depth", "readability"), float(value))
-        return output.model_copy(update={"scores": output.scores.model_copy(update=given), "notes": ["Say more."]})
+        return output.model_copy(update={**given, "notes": ["Say more."]})
 
     return review
 

@@ -10,7 +10,7 @@ from contracts.addresses import canonical_url
 from contracts.evidence import Finding, Source
 from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalysisOutput
+from contracts.roles import ANALYZER, AnalyzerResult
 from contracts.state import ResearchState
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, SourceStatus
@@ -102,13 +102,13 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
 
 async def _analyze(
     run: ResearchRun, node: PlanNode, sources: list[Source], engine: EngineKind | None
-) -> AnalysisOutput:
+) -> AnalyzerResult:
     request = analyze_input(run, node, issues=[])
     request = request.model_copy(update={"sources": [extract_of(source) for source in sources]})
     return await run.ask(ANALYZER, f"analyze/{node.id}", request, engine)
 
 
-def _take(run: ResearchRun, name: str, sources: list[Source], output: AnalysisOutput) -> None:
+def _take(run: ResearchRun, name: str, sources: list[Source], output: AnalyzerResult) -> None:
     state = run.state
     node = next(node for node in state.plan.nodes if node.id == name)
     known = node.finding_count

@@ -5,7 +5,7 @@ from typing import Final
 from contracts.agents import SUMMARY_CHARACTERS, AgentReport
 from contracts.orchestrator_roles import AGENT
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
-from contracts.roles import GapDraft
+from contracts.roles import ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, EngineKind, GapKind, StopReason
@@ -95,7 +95,7 @@ def _state_gaps(state: ResearchState) -> None:
     position = read_position(state)
     if position.open_questions is None:
         return
-    drafts = [GapDraft(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
+    drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
     state.gaps = []
     state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
 

@@ -10,9 +10,9 @@ from contracts.reflective_roles import (
     PlanStepsInput,
     ReflectionDecision,
     ReflectOnStepInput,
+    ReflectorAnswer,
     RespondInput,
     Route,
-    StepReflectionOutput,
 )
 from contracts.request import Mode
 from contracts.roles import SYNTHESIZER
@@ -241,7 +241,7 @@ class ReflectiveStrategy:
             action = Action.PROCEED if wished else Action.COMPLETE
         return Pause(phase=opened.unit.name, action=action, rationale=made.reasoning)
 
-    async def _reflect(self, run: ResearchRun, position: ReflectivePosition) -> StepReflectionOutput | None:
+    async def _reflect(self, run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
         think, limits = run.resolved.gates.think, run.resolved.limits
         if think is ThinkMode.OFF or position.route is Route.QUICK:
             return None
@@ -279,7 +279,7 @@ class ReflectiveStrategy:
                 run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id}, outputs)
                 position.next_unit, position.finished = UnitKind.STEP, False
 
-    def _record(self, run: ResearchRun, made: StepReflection, said: StepReflectionOutput | None) -> None:
+    def _record(self, run: ResearchRun, made: StepReflection, said: ReflectorAnswer | None) -> None:
         outputs: dict[str, object] = {"decision": made.decision.value}
         if made.coerced_from is not None:
             outputs["coerced_from"] = made.coerced_from.value

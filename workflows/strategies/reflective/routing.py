@@ -2,7 +2,7 @@
 
 from contracts.addresses import short_hash
 from contracts.plan import PlanNode
-from contracts.reflective_roles import ClassificationOutput, Complexity, Route, StepKind
+from contracts.reflective_roles import Complexity, CoordinatorAnswer, Route, StepKind
 from contracts.request import Depth, Mode
 from contracts.vocabulary import NodeKind
 
@@ -13,12 +13,12 @@ DEPTH_OF = {
 }
 
 
-def route_of(classified: ClassificationOutput, mode: Mode) -> Route:
+def route_of(classified: CoordinatorAnswer, mode: Mode) -> Route:
     """The route: what a person chose wins over what the coordinator says."""
     return classified.route if mode is Mode.AUTO else Route(mode.value)
 
 
-def limits_choice(classified: ClassificationOutput, route: Route) -> str:
+def limits_choice(classified: CoordinatorAnswer, route: Route) -> str:
     """The name of the limits: the mode of a short route, else the depth, by complexity where none is recommended."""
     if route is not Route.DEEP:
         return route.value

@@ -1,6 +1,6 @@
 """What happens after a step: the reflection, held to what the limits allow. Pure."""
 
-from contracts.reflective_roles import ReflectionDecision, StepReflectionOutput
+from contracts.reflective_roles import ReflectionDecision, ReflectorAnswer
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from workflows.strategies.reflective.reflective_position import StepReflection
@@ -20,7 +20,7 @@ def may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
 
 
 def decide_step(
-    state: ResearchState, limits: EffectiveLimits, step: str, said: StepReflectionOutput | None
+    state: ResearchState, limits: EffectiveLimits, step: str, said: ReflectorAnswer | None
 ) -> StepReflection:
     """The one place where a reflection is held to the limits; what it is changed from is on record.
 

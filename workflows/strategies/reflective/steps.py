@@ -6,7 +6,7 @@ from typing import Final
 from contracts.addresses import short_hash, sub_query_id
 from contracts.evidence import Gap
 from contracts.plan import Plan, PlanNode
-from contracts.reflective_roles import StepDraft, StepKind, StepSummary
+from contracts.reflective_roles import ProposedStep, StepKind, StepSummary
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 
@@ -53,7 +53,7 @@ def pending_steps(plan: Plan) -> list[PlanNode]:
     return [*with_status(plan, NodeStatus.EXECUTING), *with_status(plan, NodeStatus.PENDING)]
 
 
-def step_node(draft: StepDraft, iteration: int) -> PlanNode:
+def step_node(draft: ProposedStep, iteration: int) -> PlanNode:
     """A step of a planner as a node that searches nothing itself."""
     return PlanNode(
         id="step-" + short_hash(iteration, draft.title),
@@ -97,7 +97,7 @@ def with_wish(plan: Plan, gap: Gap, iteration: int, most: int) -> tuple[Plan, Pl
     if not room_for_steps(plan, most):
         return plan, None
     text = (gap.suggested_queries or [gap.description])[0]
-    wish = step_node(StepDraft(title=text[:500], description=text[:500]), iteration)
+    wish = step_node(ProposedStep(title=text[:500], description=text[:500]), iteration)
     wish = wish.model_copy(update={"origin": f"gap:{gap.id}", "rationale": gap.description[:300]})
     held = [node for node in plan.nodes if not _may_go(node)]
     later = [node for node in plan.nodes if _may_go(node)]

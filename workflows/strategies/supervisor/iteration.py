@@ -2,7 +2,7 @@
 
 from contracts.evidence import Gap
 from contracts.outcome import GateIssue, GateResult, Pause
-from contracts.roles import ReflectOutput
+from contracts.roles import SupervisorAnswer
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import (
@@ -38,7 +38,7 @@ def retry_key(phase: str, iteration: int) -> str:
     return f"{phase}/{iteration}"
 
 
-def decide(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None, *, can_change: bool) -> Pause:
+def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None, *, can_change: bool) -> Pause:
     """What happens after a phase. A reflection may tighten; it may loosen the iteration decision alone."""
     wants_retry = (bool(mendable(state, gate)) and gate.policy is GatePolicy.STRICT) or (
         reflection is not None and reflection.action is Action.RETRY
@@ -99,7 +99,7 @@ def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
     return StopReason.COVERAGE_SUFFICIENT
 
 
-def _after_synthesis(state: ResearchState, gate: GateResult, reflection: ReflectOutput | None) -> Pause:
+def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> Pause:
     if not should_iterate(state):
         return _pause(gate, Action.COMPLETE, "no gap is left that another iteration could close")
     if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
@@ -123,7 +123,7 @@ def _why_no_retry(gate: GateResult, retried: bool) -> str:
     return "nothing_to_change" if gate.policy is GatePolicy.STRICT else "the gate is advisory"
 
 
-def _reasons(gate: GateResult, reflection: ReflectOutput | None) -> str:
+def _reasons(gate: GateResult, reflection: SupervisorAnswer | None) -> str:
     reasons = [issue.message for issue in gate.issues]
     if not reasons and reflection is not None:
         reasons = [reflection.rationale]

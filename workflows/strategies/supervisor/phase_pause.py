@@ -61,11 +61,12 @@ def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
     said = opened.reflection
     if said is None:
         return
+    assessment = said.quality_assessment
     outputs = {
         "action": said.action.value,
-        "score": said.score,
-        "strengths": [shorten(text, 200) for text in said.strengths[:5]],
-        "weaknesses": [shorten(text, 200) for text in said.weaknesses[:5]],
+        "score": assessment.score,
+        "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
+        "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
     }
     inputs = {"phase": opened.unit.name, "iteration": opened.moment.iteration}
     run.decide(AgentRole.SUPERVISOR, "reflect", said.rationale, inputs, outputs, opened.moment)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.roles.labels import label_key, label_of
+from activities.roles.untrusted import label_key, label_of
 from contracts.evidence import Gap
 from contracts.outcome import AgentDecision
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase

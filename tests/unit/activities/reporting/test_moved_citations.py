@@ -8,7 +8,7 @@ import pytest
 from activities.reporting.audit import audit
 from activities.reporting.citations import numbers_in
 from activities.reporting.markdown_layout import plain_text
-from activities.roles.labels import label_key, label_of
+from activities.roles.untrusted import label_key, label_of
 from contracts.vocabulary import EngineKind
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.whole import World

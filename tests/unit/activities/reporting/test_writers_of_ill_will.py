@@ -8,8 +8,8 @@ from activities.reporting.links import Registry, addresses_in_markdown, link_tar
 from activities.reporting.render import RenderedForms, render
 from activities.reporting.report_sections import find_losses, join_report, section_texts
 from activities.roles.grounding import find_quote
-from activities.roles.labels import label_key, label_of
 from activities.roles.synthesizer import clean_report
+from activities.roles.untrusted import label_key, label_of
 from contracts.request import CitationStyle, Uncited
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import EngineKind

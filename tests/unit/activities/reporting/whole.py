@@ -6,15 +6,15 @@ from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import RenderedForms, render
-from activities.roles.finishers import Draft
+from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
-from activities.roles.synthesizer import finish_report
+from activities.roles.synthesizer import ground_report
 from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import Evidence, Source
 from contracts.outcome import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.extractive.brief_writer import write
+from providers.extractive.brief import write
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_evidence, make_source
 from tests.unit.activities.scripted import common, finding
@@ -89,10 +89,9 @@ class World:
 
     async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
         store = MemoryStore()
-        work = Draft(
-            self.request(engine), roles.ReportTextDraft(markdown=markdown), self.texts, CallAccount(engine=engine)
-        )
-        output, text = finish_report(work)
+        answer, account = roles.SynthesizerAnswer(markdown=markdown), CallAccount(engine=engine)
+        work = RoleWork(roles.SYNTHESIZER, self.request(engine), answer, self.texts, account)
+        output, text = ground_report(work), "".join(work.texts)
         state = Sample().state(
             sources={source.id: source for source in self.sources},
             evidence={item.id: item for item in self.evidence},
@@ -106,4 +105,4 @@ class World:
             await store.put(("raw " + text).encode(), "text/html")
         document = json.loads(rendering.document)
         audited = await audit(document, store.text_by_hash, store.by_hash, markdown=rendering.markdown)
-        return Whole(rendering, document, audited, output.account.warnings, output.draft.unresolved_markers)
+        return Whole(rendering, document, audited, work.warnings, output.draft.unresolved_markers)

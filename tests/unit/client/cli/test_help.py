@@ -14,11 +14,10 @@ from tests.architecture.repository import ROOT
 from workers.settings.loading import child_environment
 
 COMMANDS = {
-    "run", "ask", "start", "watch", "resume", "steer", "plan", "answer", "approve", "reject", "stop", "cancel", "delete", "sweep", "status", "list", "report", "open",
-    "sources", "source", "decisions", "audit", "export", "corpus", "read", "search", "worker", "serve", "doctor", "trust",
+    "run", "ask", "start", "watch", "resume", "steer", "plan", "answer", "approve", "reject", "stop", "cancel", "delete", "status", "list", "report", "open",
+    "sources", "source", "decisions", "audit", "export", "corpus", "read", "search", "worker", "serve", "doctor",
 }  # fmt: skip
-WITH_EXAMPLES = ["run", "ask", "start", "watch", "resume", "steer", "plan", "answer", "approve", "reject", "delete", "report", "source", "audit", "export", "corpus", "read", "search",
-                 "trust"]  # fmt: skip
+WITH_EXAMPLES = ["run", "ask", "start", "watch", "resume", "steer", "plan", "answer", "approve", "reject", "delete", "report", "source", "audit", "export", "corpus", "read", "search"]  # fmt: skip
 
 
 def output_of(*arguments: str) -> str:

@@ -28,8 +28,8 @@ def answering() -> Iterator[str]:
 
 
 def web(wikipedia: str) -> Settings:
-    addresses = {"wikipedia_base_url": wikipedia, "semantic_scholar_base_url": SILENT, "searxng_url": SILENT}
-    return Settings(web_search=WebSearchSettings(**addresses))
+    addresses = {"WIKIPEDIA_BASE_URL": wikipedia, "SEMANTIC_SCHOLAR_BASE_URL": SILENT, "SEARXNG_URL": SILENT}
+    return Settings(web_search=WebSearchSettings(variables=addresses))
 
 
 def asked(settings: Settings, **values: object) -> ResolvedResearch:
@@ -74,7 +74,7 @@ async def test_a_provider_whose_key_is_gone_cannot_be_asked_again(answering: str
 
 
 def _with_tavily(wikipedia: str) -> WebSearchSettings:
-    return web(wikipedia).web_search.model_copy(update={"tavily_api_key": SecretStr("k")})
+    return WebSearchSettings(variables=web(wikipedia).web_search.variables | {"TAVILY_API_KEY": SecretStr("k")})
 
 
 async def test_a_model_endpoint_that_is_down_is_found_out_before_the_run(answering: str) -> None:

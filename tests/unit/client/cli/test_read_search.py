@@ -66,7 +66,7 @@ def test_what_cannot_be_asked_says_what_to_set(
     [
         ("401", 2, "set BRAVE_API_KEY"),
         ("429", 4, "asks to wait"),
-        ("html", 4, "web page instead of JSON"),
+        ("html", 4, "documented form"),
     ],
 )
 async def test_failures_of_a_service_are_one_line(

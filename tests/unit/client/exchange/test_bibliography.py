@@ -6,9 +6,8 @@ import warnings
 
 import bibtexparser
 import pytest
-import rispy
 
-from client.exchange.bibliography import to_bibtex, to_csl, to_ris
+from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.exported_report import safe_line
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
@@ -39,18 +38,6 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
     assert (first["year"], first["month"], first["urldate"]) == ("2025", "03", "2026-11-21")
     assert first["doi"] == r"10.1000/18\_2"
     assert first["author"].startswith("A. Writer and {Black and White} and {Last, First} and ")
-
-
-def test_ris_is_read_back_with_every_title_as_it_was() -> None:
-    """A line end in a title does not end the record."""
-    written = to_ris(report_of()).decode()
-    records = rispy.loads(written.replace("\r\n", "\n"))
-    assert [record["title"] for record in records] == [safe_line(title) for title in TITLES]
-    assert [record["type_of_reference"] for record in records[:4]] == ["JOUR", "NEWS", "GEN", "ELEC"]
-    assert records[0]["authors"][1] == "Black and White"
-    assert records[0]["doi"] == "10.1000/18_2"
-    assert records[0]["year"] == "2025"
-    assert all(re.fullmatch(r"[A-Z][A-Z0-9]  - .*|", line) for line in written.split("\r\n"))
 
 
 def test_csl_has_one_item_for_each_cited_source() -> None:

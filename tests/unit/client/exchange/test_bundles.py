@@ -30,7 +30,6 @@ FILES = {
     "report.json": RENDERING.document.encode(),
     "report.md": RENDERING.markdown.encode(),
     "report.html": RENDERING.html.encode(),
-    "report.prov.json": b"{}",
 }
 TEXTS = {text_path(digest(text)): text.encode() for _, text in DOCUMENTS.values()}
 
@@ -164,8 +163,8 @@ async def test_a_forged_bundle_whose_hashes_are_right_is_found(
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        ("file_differs", lambda _, files: files.update({"report.prov.json": b"[]"})),
-        ("file_missing", lambda _, files: files.pop("report.prov.json")),
+        ("file_differs", lambda _, files: files.update({"report.md": b"[]"})),
+        ("file_missing", lambda _, files: files.pop("report.md")),
         ("file_unlisted", lambda _, files: files.update({text_path("0" * 64): b"more"})),
     ],
 )

@@ -61,20 +61,20 @@ def test_a_bundle_of_a_run_passes_its_audit() -> None:
     """From the store to a file that stands for itself."""
     assert ran("export", "last", "--bundle", "b.zip") == (0, "b.zip\n")
     with zipfile.ZipFile("b.zip") as archive:
-        assert sorted(archive.namelist())[:5] == [
-            "manifest.json", "report.html", "report.json", "report.md", "report.prov.json"
+        assert sorted(archive.namelist())[:4] == [
+            "manifest.json", "report.html", "report.json", "report.md"
         ]  # fmt: skip
-        assert len(archive.namelist()) == 8
+        assert len(archive.namelist()) == 7
     code, said = ran("audit", "b.zip")
     assert code == 0
     assert "no difference in r-20261121-7k3f" in said
     assert ran("export", RESEARCH_ID, "--bundle", "q.zip", "--quotes-only")[0] == 0
     with zipfile.ZipFile("q.zip") as archive:
-        assert len(archive.namelist()) == 5
+        assert len(archive.namelist()) == 4
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("form", ["docx", "pdf", "bibtex", "ris", "csl", "prov"])
+@pytest.mark.parametrize("form", ["docx", "pdf", "bibtex", "csl"])
 def test_each_format_is_written_to_a_file(form: str) -> None:
     """Of a run, and the same bytes of its `report.json`."""
     assert ran("export", "last", "--format", form, "--out", f"a.{form}")[0] == 0
@@ -91,7 +91,7 @@ def test_each_format_is_written_to_a_file(form: str) -> None:
     [
         (["last"], 2, "--bundle FILE.zip, or --format"),
         (["last", "--bundle", "b.zip", "--format", "pdf"], 2, "--bundle FILE.zip, or --format"),
-        (["last", "--format", "odt"], 2, "--format is one of docx, pdf, bibtex, ris, csl, prov"),
+        (["last", "--format", "odt"], 2, "--format is one of docx, pdf, bibtex, csl"),
         (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only belongs to --bundle"),
         (["last", "--bundle", "b.zip", "--out", "c.zip"], 2, "--out belongs to --format"),
         (["last", "--bundle", "."], 2, "is a folder"),

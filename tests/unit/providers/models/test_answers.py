@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from contracts.outcome import Usage
-from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanDraft, PlanInput, ReportTextDraft, RoleSpec
+from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanInput, PlannerAnswer, RoleSpec, SynthesizerAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerCut,
@@ -73,7 +73,7 @@ def problem(role: Any, given: ChatReply) -> str:
 def test_the_object_in_the_text_is_found_and_repaired(text: str, liberties: int) -> None:
     """Fences, prose, trailing commas and missing closers do no harm, and each liberty is a warning (X-15)."""
     answer, warnings = answer_of(PLANNER, reply(text))
-    assert isinstance(answer, PlanDraft)
+    assert isinstance(answer, PlannerAnswer)
     assert answer.sub_queries[0].query == "q"
     assert len(warnings) == liberties
 
@@ -81,7 +81,7 @@ def test_the_object_in_the_text_is_found_and_repaired(text: str, liberties: int)
 def test_the_tool_input_goes_before_the_text() -> None:
     """The input of the answer tool counts, as an object or as text, whatever stands beside it (X-15)."""
     for one in (reply("some talk", tool=PLAN, stop="tool_use"), reply(tool=PLAN_TEXT)):
-        assert answer_of(PLANNER, one)[0] == PlanDraft.model_validate(PLAN)
+        assert answer_of(PLANNER, one)[0] == PlannerAnswer.model_validate(PLAN)
 
 
 @pytest.mark.parametrize("before", ["<think>\n", " \n<think>", "<thinking>", ""])
@@ -89,16 +89,16 @@ def test_the_tool_input_goes_before_the_text() -> None:
 def test_thoughts_before_the_answer_are_no_part_of_it(before: str, between: str) -> None:
     """Neither a report nor a plan is made of what a model thinks aloud, even if the opening mark is lost."""
     written, warnings = answer_of(SYNTHESIZER, reply(f"{before}{THOUGHTS}{between}# A report\n\nIt is `</think>` [1]."))
-    assert written == ReportTextDraft(markdown="# A report\n\nIt is `</think>` [1].")
+    assert written == SynthesizerAnswer(markdown="# A report\n\nIt is `</think>` [1].")
     assert len(warnings) == 1
     planned, _ = answer_of(PLANNER, reply(f"{before}{THOUGHTS}{between}```json\n{PLAN_TEXT}\n```"))
-    assert planned == PlanDraft.model_validate(PLAN)
+    assert planned == PlannerAnswer.model_validate(PLAN)
 
 
 def test_marks_within_an_answer_are_words_like_others() -> None:
     """A report about models that think aloud, and a plan for one, stay as they are."""
     report = "Some models write `<think>` first.\n</think>\nThen they answer, after `</think>`, as shown:\n</think>\n"
-    assert answer_of(SYNTHESIZER, reply(report)) == (ReportTextDraft(markdown=report.strip()), [])
+    assert answer_of(SYNTHESIZER, reply(report)) == (SynthesizerAnswer(markdown=report.strip()), [])
     plan = PLAN_TEXT.replace('"q"', '"what does </think>\\n mean?"')
     assert answer_of(PLANNER, reply(plan))[0].sub_queries[0].query.startswith("what does </think>")  # type: ignore[attr-defined]
 
@@ -148,7 +148,7 @@ def test_a_cut_answer_or_a_refusal_is_never_complete(role: Any, stop: str, error
 
 def test_without_a_stop_reason_only_a_visibly_whole_answer_counts() -> None:
     """JSON shows its own end; missing closers and plain text do not."""
-    assert answer_of(PLANNER, reply(PLAN_TEXT, stop=None))[0] == PlanDraft.model_validate(PLAN)
+    assert answer_of(PLANNER, reply(PLAN_TEXT, stop=None))[0] == PlannerAnswer.model_validate(PLAN)
     problem(PLANNER, reply(PLAN_TEXT[:-1], stop=None))
     with pytest.raises(AnswerCut):
         answer_of(SYNTHESIZER, reply("# Report", stop=None))
@@ -164,7 +164,7 @@ def test_without_a_stop_reason_only_a_visibly_whole_answer_counts() -> None:
 )
 def test_plain_text_is_taken_as_it_is(text: str, taken: str) -> None:
     """A role of plain text gets the visible text as its one field; only a fence around all of it goes."""
-    assert answer_of(SYNTHESIZER, reply(text))[0] == ReportTextDraft(markdown=taken)
+    assert answer_of(SYNTHESIZER, reply(text))[0] == SynthesizerAnswer(markdown=taken)
 
 
 PIECES = some.sampled_from(
@@ -273,7 +273,7 @@ TASK = EngineTask(ROLE, INPUT, {}, "role: planner", "plan it", "1")
 
 def test_answers_come_back_from_the_journal_as_they_were() -> None:
     """Answer, usage, model and warnings survive; an unusable answer is raised again with its cost."""
-    draft = PlanDraft.model_validate({"research_brief": "é\n", "sub_queries": [{"query": "q", "priority": 2}]})
+    draft = PlannerAnswer.model_validate({"research_brief": "é\n", "sub_queries": [{"query": "q", "priority": 2}]})
     answer = EngineAnswer(draft, EngineKind.MODEL, "m-1", USAGE, ["a liberty"], 0.5)
     assert answer_from_json(answer_to_json(answer), PLANNER) == answer
     for kind in (InvalidOutput, AnswerCut, AnswerRefused):
@@ -285,7 +285,7 @@ def test_answers_come_back_from_the_journal_as_they_were() -> None:
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"unusable": "x", "usage": {}}', "[" * 9_000])
 def test_a_poisoned_entry_is_recognized(text: str) -> None:
     """A text that is no answer of the role raises `ContentCorrupt` and never passes for one."""
-    other = answer_to_json(EngineAnswer(PlanDraft(sub_queries=[]), EngineKind.MODEL))
+    other = answer_to_json(EngineAnswer(PlannerAnswer(sub_queries=[]), EngineKind.MODEL))
     for entry, role in ((text, PLANNER), (other, SUPERVISOR)):
         with pytest.raises(ContentCorrupt, match="cannot be read"):
             answer_from_json(entry, role)
@@ -300,7 +300,7 @@ def test_a_poisoned_entry_is_recognized(text: str) -> None:
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"model": "n"})),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"repair": "a: wrong"})),
         dataclasses.replace(TASK, role=dataclasses.replace(ROLE, output_tokens=1)),
-        dataclasses.replace(TASK, role=dataclasses.replace(ROLE, draft=SUPERVISOR.draft)),
+        dataclasses.replace(TASK, role=dataclasses.replace(ROLE, answer=SUPERVISOR.answer)),
     ],
 )
 def test_every_part_of_a_request_is_in_its_fingerprint(other: EngineTask) -> None:

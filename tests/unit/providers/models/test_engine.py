@@ -46,7 +46,7 @@ from providers.models.endpoints import (
     ModelEndpoint,
     split_name,
 )
-from providers.models.engine import LanguageModelEngine, time_for_call
+from providers.models.language_model import LanguageModelEngine, time_for_call
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter, engine_for
@@ -122,8 +122,8 @@ async def test_every_role_in_every_mode_with_one_request(mode: ChatMode, name: s
     """The same answer comes back however the schema is requested, and each answer costs one request (X-15)."""
     async with one(own=CapabilityOverrides(mode=mode)) as (engine, api):
         answer, again = [await engine.answer(task_of(name)) for _ in range(2)]
-    assert type(answer.draft) is TASKS[name][0].draft
-    assert answer.draft == again.draft
+    assert type(answer.content) is TASKS[name][0].answer
+    assert answer.content == again.content
     assert api.counts() == {name: 2}
     assert api.calls[0].mode == ("text" if name == "synthesizer" else mode.removesuffix("_offered"))
 
@@ -160,7 +160,7 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     scenario: str, kind: type[AnswerUnusable], mode: ChatMode
 ) -> None:
     """Every bad answer ends as its own error after one request, and its cost is not lost."""
-    error = await failure(scenario, mode=mode)
+    error = await failure(scenario, "analyzer", mode)
     assert type(error) is kind
     assert usage_of(error).model_calls == 1
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
@@ -185,7 +185,7 @@ async def test_small_faults_do_not_cost_a_second_call(scenario: str) -> None:
     async with one(scenario) as (engine, api):
         answer = await engine.answer(task_of("analyzer"))
     assert len(api.calls) == 1
-    assert answer.draft.model_dump_json().encode()
+    assert answer.content.model_dump_json().encode()
 
 
 async def test_gives_up_before_its_caller_does() -> None:

@@ -11,7 +11,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
 from providers.models.chat import ChatMode
 from providers.models.endpoints import CapabilityOverrides
-from providers.models.engine import LanguageModelEngine
+from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.world import World

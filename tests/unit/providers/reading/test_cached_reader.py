@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.vocabulary import PageAccess
 from providers.domains import ANYWHERE, Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
-from providers.reading.readers import CachedReader
+from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.content import ObstoreContentStore, hash_of
@@ -43,7 +42,6 @@ class Site:
             authors=["A", "B"],
             publisher="P",
             published_at="2024-02-29",
-            access=list(PageAccess)[-1],
             language="de",
             warnings=["cut"],
             pages=[0, 70, 140],

@@ -10,7 +10,7 @@ from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.readers import WebReader
+from providers.reading.reader import WebReader
 from providers.reading.robots import Robots
 from tests.fakes.web import WebServer, page, redirect
 

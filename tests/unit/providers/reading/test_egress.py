@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
+from providers.reading.document_kinds import kind_of_body
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.body import BodyLimits, FetchPolicy
 from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched
-from providers.reading.readers import PAGE_LIMITS, POLICY
-from providers.reading.sniffing import kind_of_body
+from providers.reading.reader import PAGE_LIMITS, POLICY
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
     FixedResolver,

@@ -10,7 +10,7 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.readers import POLICY
+from providers.reading.reader import POLICY
 from tests.fakes.web import WebServer, page, reply
 
 

@@ -16,7 +16,7 @@ from providers.reading.egress import name_lookup
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.name_lookup import MOST_OF_A_DOMAIN, MOST_THREADS, SystemResolver, domain_of
-from providers.reading.readers import POLICY
+from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.web import PUBLIC_ADDRESS, RecordingNetwork, WebServer, page

@@ -12,7 +12,7 @@ from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import GuardedBackend
-from providers.reading.readers import POLICY
+from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
 

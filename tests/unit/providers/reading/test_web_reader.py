@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from contracts.vocabulary import PageAccess
 from providers.errors import RateLimited, SourceUnreadable
 from providers.interfaces import Reader
 from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.readers import PolitenessOfHosts, WebReader
+from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
 from tests.fakes.office_documents import presentation, saved
 from tests.fakes.web import WebServer, endless, page, redirect, reply
@@ -45,7 +44,7 @@ async def test_a_page_becomes_a_document(server: WebServer, reader: Reader) -> N
     assert document.raw == server.pages["/new?a=1"].partition(b"\r\n\r\n")[2]  # type: ignore[union-attr]
 
 
-async def test_the_character_set_of_the_server_is_heard(server: WebServer, reader: Reader) -> None:
+async def test_the_character_set_of_the_server_is_used(server: WebServer, reader: Reader) -> None:
     """A page that only the header explains is read in its letters, and archived as it came."""
     body = "<html><body><p>Очистка удаляет мёртвые строки.</p></body></html>".encode("koi8-r")
     server.pages["/"] = reply(body, content_type="text/html; charset=koi8-r")
@@ -60,7 +59,7 @@ async def test_pages_and_slides_are_known(server: WebServer, reader: Reader) -> 
     server.pages["/"] = reply(saved(presentation()), content_type=kind)
     document = await reader.read(server.url())
     assert document.media_type == kind
-    assert document.pages == [0, document.text.index("# Costs"), document.text.index("# Costs")]
+    assert document.pages == [0, document.text.index("## Hidden"), document.text.index("## Costs")]
 
 
 async def test_texts_keep_their_kind(server: WebServer, reader: Reader) -> None:
@@ -186,12 +185,12 @@ async def test_visits_end_with_errors_and_cancellation(server: WebServer) -> Non
     assert len(visits.begun) == 2
 
 
-async def test_what_a_page_shows_and_is_comes_with_it(server: WebServer, reader: Reader) -> None:
-    """Language, authors, date and whether the content is there at all are part of the document."""
-    gone = "<html><head><title>Page not found | Site</title></head><body><p>Sorry, that page is gone.</p></body></html>"
+async def test_facts_come_with_a_page_and_too_little_text_is_a_reason(server: WebServer, reader: Reader) -> None:
+    """Language and date are part of a document; a page that says nothing without scripts says how little."""
     good = page(SENTENCE * 6, "By the way: the rest of the manual is about the other things that there are to know.")
-    server.pages |= {"/gone": reply(gone), "/2024/05/good": good}
-    document = await reader.read(server.url("/gone"))
-    assert (document.access, document.warnings) == (PageAccess.SOFT_NOT_FOUND, [])
+    server.pages |= {"/empty": reply("<body><div id=app></div><p>Loading…</p></body>"), "/2024/05/good": good}
+    with pytest.raises(SourceUnreadable, match=r"too little text \(8 characters\), HTTP status 200") as raised:
+        await reader.read(server.url("/empty"))
+    assert raised.value.kind == "too_little_text"
     document = await reader.read(server.url("/2024/05/good"))
-    assert (document.access, document.language, document.published_at) == (PageAccess.OPEN, "en", "2024-05")
+    assert (document.language, document.published_at) == ("en", "2024-05")

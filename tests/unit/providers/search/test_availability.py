@@ -4,7 +4,20 @@ import pytest
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
-from providers.search.availability import ADVICE, NEEDS, ORDER, TRAITS, advice, choose, provider_choices, usable
+from providers.credentials import in_clear
+from providers.search.availability import (
+    ADVICE,
+    advice,
+    choose,
+    malformed,
+    probe,
+    probe_address,
+    provider_choices,
+    usable,
+)
+from providers.search.declarations import BY_MODEL, declared_names, search_declaration
+from tests.fakes.search_answers import PROVIDERS
+from tests.fakes.search_apis import SearchApis, open_provider
 
 WEB, ACADEMIC, NEWS = [SourceType.WEB], [SourceType.ACADEMIC], [SourceType.NEWS]
 
@@ -14,9 +27,14 @@ def by_name(choices: list[ProviderChoice]) -> dict[str, ProviderChoice]:
     return {choice.name: choice for choice in choices}
 
 
+def set_to(variables: list[str]) -> dict[str, str]:
+    """Variables with a value that each can have."""
+    return {name: "http://127.0.0.1" if name.endswith("_URL") else "x" for name in variables}
+
+
 def test_the_order_and_what_is_missing() -> None:
     """Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set (S0-102, S0-171)."""
-    choices = provider_choices([])
+    choices = provider_choices({})
     assert [choice.name for choice in choices] == [
         "tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic",
     ]  # fmt: skip
@@ -33,42 +51,43 @@ def test_the_order_and_what_is_missing() -> None:
 
 def test_half_of_a_pair_is_not_enough() -> None:
     """Google needs two values; the one that is missing is named alone."""
-    google = provider_choices(["GOOGLE_API_KEY"])[1]
+    google = provider_choices({"GOOGLE_API_KEY": "k"})[1]
     assert (google.available, google.reason) == (False, "set GOOGLE_CSE_ID")
 
 
 def test_everything_set_makes_all_available_in_order() -> None:
     """The order is fixed, not that of the variables (S0-102)."""
-    variables = {name for needs in NEEDS.values() for name in needs.required}
-    assert usable(provider_choices(variables)) == list(NEEDS)
+    names = [name for name in declared_names() if name != BY_MODEL]
+    required = {variable for name in names for variable in search_declaration(name).required_variables}
+    values = {variable: "http://127.0.0.1" if variable.endswith("_URL") else "x" for variable in required}
+    assert usable(provider_choices(values)) == names
 
 
 def test_another_order_is_kept() -> None:
     """An operator may say who is asked first (S0-102)."""
-    choices = provider_choices(["TAVILY_API_KEY"], ["wikipedia", "tavily"])
+    choices = provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "tavily"])
     assert usable(choices) == ["wikipedia", "tavily"]
 
 
 def test_none_available_is_an_empty_list() -> None:
     """Whoever chooses from an order without any available one sees that nothing is left (S0-102)."""
-    assert usable(provider_choices([], ["tavily", "brave"])) == []
+    assert usable(provider_choices({}, ["tavily", "brave"])) == []
 
 
 def test_an_unknown_provider_is_an_error() -> None:
     """A name that does not exist is not taken for one that is not configured."""
     with pytest.raises(KeyError):
-        provider_choices([], ["altavista"])
+        provider_choices({}, ["altavista"])
 
 
-def test_every_provider_has_traits_and_says_where_queries_go() -> None:
-    """Types of sources and hosts are data; an address of one's own takes the place of the service's (X-16)."""
-    assert set(TRAITS) == {*ORDER, "corpus"}
+def test_choices_say_where_queries_go_and_for_what() -> None:
+    """An operator's address takes the place of the service's, without the user that may be in it (X-16)."""
     addresses = {
-        "searxng": "http://me:word@search.example:8080/searx",
-        "wikipedia": "https://{language}.mirror.example",
-        "brave": "https://proxy.example",
+        "SEARXNG_URL": "http://me:word@search.example:8080/searx",
+        "WIKIPEDIA_BASE_URL": "https://{language}.mirror.example",
+        "BRAVE_BASE_URL": "https://proxy.example",
     }
-    hosts = {choice.name: choice.host for choice in provider_choices([], addresses=addresses)}
+    hosts = {choice.name: choice.host for choice in provider_choices(addresses)}
     assert hosts == {
         "tavily": "api.tavily.com",
         "google": "customsearch.googleapis.com",
@@ -78,7 +97,7 @@ def test_every_provider_has_traits_and_says_where_queries_go() -> None:
         "wikipedia": "mirror.example",
         "anthropic": "api.anthropic.com",
     }
-    types = {choice.name: choice.source_types for choice in provider_choices([])}
+    types = {choice.name: choice.source_types for choice in provider_choices({})}
     assert types["tavily"] == types["brave"] == [SourceType.WEB, SourceType.NEWS]
     assert types["searxng"] == [SourceType.WEB, SourceType.NEWS, SourceType.ACADEMIC]
     assert types["semantic_scholar"] == ACADEMIC
@@ -87,8 +106,8 @@ def test_every_provider_has_traits_and_says_where_queries_go() -> None:
 @pytest.mark.parametrize("variables", [["TAVILY_API_KEY"], ["GOOGLE_API_KEY", "GOOGLE_CSE_ID"], ["SEARXNG_URL"]])
 def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
     """It is used where no other provider of the web at large is set up, and says so otherwise (X-16)."""
-    alone = by_name(provider_choices([], model_offers_search=True))["anthropic"]
-    beside = by_name(provider_choices(variables, model_offers_search=True))["anthropic"]
+    alone = by_name(provider_choices({}, model_offers_search=True))["anthropic"]
+    beside = by_name(provider_choices(set_to(variables), model_offers_search=True))["anthropic"]
     assert alone.available
     assert not beside.available
     assert beside.reason.startswith("not needed: ")
@@ -96,25 +115,37 @@ def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
 
 def test_a_provider_that_the_operator_left_out_makes_nothing_superfluous() -> None:
     """A key for a provider outside the configured order does not stand in the way of the model's search."""
-    choices = provider_choices(["TAVILY_API_KEY"], ["wikipedia", "anthropic"], model_offers_search=True)
+    choices = provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "anthropic"], model_offers_search=True)
     assert usable(choices) == ["wikipedia", "anthropic"]
 
 
-def test_what_is_set_and_cannot_be_used_is_told_beside_those_that_are_used() -> None:
-    """A key with a slip of the pen makes its provider unavailable with that reason, and nobody else (S0-102)."""
-    broken = {"tavily": "TAVILY_API_KEY holds characters that no key has"}
-    choices = provider_choices(["TAVILY_API_KEY"], model_offers_search=True, broken=broken)
-    chosen = choose(choices, None, WEB, broken=broken)
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"TAVILY_API_KEY": "a key"}, "TAVILY_API_KEY holds characters that no key has"),
+        ({"TAVILY_API_KEY": "k", "TAVILY_BASE_URL": "http://[half/"}, "TAVILY_BASE_URL is no usable address"),
+        ({"TAVILY_API_KEY": "k", "TAVILY_BASE_URL": "ftp://a"}, "TAVILY_BASE_URL must begin with https:// or http://"),
+        (
+            {"TAVILY_API_KEY": "k", "TAVILY_BASE_URL": "http://a.example"},
+            f"TAVILY_BASE_URL: {in_clear('TAVILY_API_KEY')}",
+        ),
+    ],
+)
+def test_a_malformed_value_costs_its_provider_alone(values: dict[str, str], reason: str) -> None:
+    """A slip of the pen makes one provider unavailable with that reason, and is reported beside the others (S0-102)."""
+    choices = provider_choices(values, model_offers_search=True)
+    chosen = choose(choices, None, WEB, broken=malformed(values))
     assert [(choice.name, choice.available) for choice in chosen] == [
         ("tavily", False), ("wikipedia", True), ("anthropic", True),
     ]  # fmt: skip
-    assert chosen[0].reason == choose(choices, ["tavily"], WEB, broken=broken)[0].reason == broken["tavily"]
-    assert "tavily" not in by_name(choose(choices, None, ACADEMIC, broken=broken))
+    assert malformed(values) == {"tavily": reason}
+    assert chosen[0].reason == choose(choices, ["tavily"], WEB)[0].reason == reason
+    assert "tavily" not in by_name(choose(choices, None, ACADEMIC, broken=["tavily"]))
 
 
 def test_named_providers_are_used_alone() -> None:
     """In the order in which they are named, each once; one that cannot be asked stays, with its reason (X-16)."""
-    choices = provider_choices(["BRAVE_API_KEY"])
+    choices = provider_choices({"BRAVE_API_KEY": "k"})
     chosen = choose(choices, ["wikipedia", "tavily", "brave", "wikipedia"], WEB)
     assert [(choice.name, choice.available) for choice in chosen] == [
         ("wikipedia", True), ("tavily", False), ("brave", True),
@@ -124,14 +155,14 @@ def test_named_providers_are_used_alone() -> None:
 
 def test_a_named_provider_is_asked_whatever_it_has() -> None:
     """Whoever names one wants it asked: it says itself that it has no news."""
-    (chosen,) = choose(provider_choices([]), ["wikipedia"], NEWS)
+    (chosen,) = choose(provider_choices({}), ["wikipedia"], NEWS)
     assert chosen.source_types == [SourceType.WEB, SourceType.NEWS]
 
 
 def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
     """A slip of the pen is told from a missing key."""
     with pytest.raises(ValueError, match="called altavista; there are: tavily, google, semantic_scholar, brave"):
-        choose(provider_choices([]), ["altavista"], WEB)
+        choose(provider_choices({}), ["altavista"], WEB)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +179,7 @@ def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
 )
 def test_whoever_has_a_wanted_type_is_used(variables: list[str], types: list[SourceType], names: list[str]) -> None:
     """Without any key, articles and papers stand in for the web at large (S0-102, S0-171)."""
-    chosen = choose(provider_choices(variables), None, types)
+    chosen = choose(provider_choices(set_to(variables)), None, types)
     assert [choice.name for choice in chosen] == names
     assert all(choice.available for choice in chosen)
     assert all(set(choice.source_types) & set(types) for choice in chosen)
@@ -156,17 +187,17 @@ def test_whoever_has_a_wanted_type_is_used(variables: list[str], types: list[Sou
 
 def test_papers_stand_in_for_the_web_only_where_nobody_searches_it() -> None:
     """Whoever goes by the types of a choice asks Semantic Scholar for web pages exactly then."""
-    without = by_name(choose(provider_choices([]), None, WEB))["semantic_scholar"]
+    without = by_name(choose(provider_choices({}), None, WEB))["semantic_scholar"]
     assert without.source_types == [SourceType.ACADEMIC, SourceType.WEB]
-    both = by_name(choose(provider_choices([]), None, [*WEB, *ACADEMIC]))["semantic_scholar"]
+    both = by_name(choose(provider_choices({}), None, [*WEB, *ACADEMIC]))["semantic_scholar"]
     assert both.source_types == ACADEMIC
-    with_model = choose(provider_choices([], model_offers_search=True), None, WEB)
+    with_model = choose(provider_choices({}, model_offers_search=True), None, WEB)
     assert [choice.name for choice in with_model] == ["wikipedia", "anthropic"]
 
 
 def test_a_type_that_nobody_has_names_what_to_set() -> None:
     """If none is left, those that could be set up are given with their reasons, none of them available (S0-102)."""
-    chosen = choose(provider_choices([]), None, NEWS)
+    chosen = choose(provider_choices({}), None, NEWS)
     assert {choice.name: choice.reason for choice in chosen} == {
         "tavily": "set TAVILY_API_KEY",
         "brave": "set BRAVE_API_KEY",
@@ -190,7 +221,31 @@ def test_advice_where_coverage_is_narrow(
     variables: list[str], model: bool, types: list[SourceType], lines: list[str]
 ) -> None:
     """A run over articles and papers alone says what would widen it; no other run is lectured."""
-    choices = provider_choices(variables, model_offers_search=model)
+    choices = provider_choices(set_to(variables), model_offers_search=model)
     assert advice(choose(choices, None, types)) == lines
     assert "TAVILY_API_KEY" in ADVICE
     assert "SEARXNG_URL" in ADVICE
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_connection_is_all_that_a_probe_takes(name: str) -> None:
+    """No query is sent, so that nothing is charged; a refused connection is a reason with host and port."""
+    async with SearchApis() as server, open_provider(name, server.url(name)) as provider:
+        assert await probe(provider) is None
+        assert server.asked == []
+    reason = await probe(provider)
+    assert reason is not None
+    assert "127.0.0.1 is not reachable at port" in reason
+    assert "connection refused" in reason
+
+
+async def test_a_probe_names_what_is_wrong() -> None:
+    """Names that do not exist, plain text in place of TLS, and silence are reasons of their own."""
+    assert "its name is not known" in str(await probe_address("http://nobody.invalid"))
+    assert "no usable one" in str(await probe_address("http://127.0.0.1:99999"))
+    async with SearchApis("never") as server:
+        port = server.port
+        assert await probe_address(f"https://127.0.0.1:{port}", seconds=0.1) in {
+            "127.0.0.1 gave no answer in 0.1 s: check the network",
+            f"127.0.0.1 does not speak TLS at port {port}",
+        }

@@ -8,7 +8,7 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.search.corpus.key_files import is_key_name
+from providers.search.corpus.scanning import is_key_name
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nYSBwbGFudGVkIHNlY3JldA==\n-----END OPENSSH PRIVATE KEY-----\n"
 ACCOUNT = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nYSBwbGFudGVk"}'

@@ -1,0 +1,282 @@
+"""Checker and corrector: claims as they are shown, and the part of the answers that counts.
+
+A verdict is read strictly where it would do good, and leniently where it does harm: `supported` must be that very word,
+must rest on words of the passages, and must not contradict the rules. Among the claims of a call is a control that no
+passage supports: a checker that calls it supported, by its own weakness or because a page told it so, has no claim
+called supported.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from activities.roles.evidence_markers import without_markers
+from activities.roles.excerpts import part_of
+from activities.roles.grounding import RoleWork, find_quote
+from activities.roles.untrusted import data, guard_line, label_all, label_key, label_of
+from contracts.addresses import long_hash
+from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ShownPassage
+from contracts.checking_roles import (
+    CheckerAnswer,
+    CheckerResult,
+    CheckInput,
+    CorrectInput,
+    CorrectorAnswer,
+    CorrectorResult,
+    GivenVerdict,
+    ProposedCorrection,
+)
+from contracts.evidence import Verdict
+from contracts.lenient import line_of
+from contracts.texts import shorten
+from providers.text import detect_language
+from providers.verification.rules import check, check_numbers, find_hint, shared_words
+
+CLAIM_CHARACTERS: Final = 800
+QUOTE_CHARACTERS: Final = 500
+CONTEXT_CHARACTERS: Final = 100
+SHORTEST: Final = 60
+"""Characters of a quote or a title that are shown at least."""
+REASON_CHARACTERS: Final = 240
+MOST_PASSAGES: Final = 4
+"""Of one claim, as a checker is shown it."""
+MOST_CITED: Final = 3
+"""Passages that a corrected sentence cites."""
+STATEMENTS: Final = (
+    "The lighthouse of Ervandsund was painted yellow by its keeper in spring.",
+    "A baker in Tolmsby has kept eleven grey parrots above his shop.",
+    "Snow fell on the harbour of Quellinmar during the midsummer dance.",
+    "The choir of Hasselwyk rehearses beneath an old walnut tree.",
+    "Two ferries named after poets cross Lake Ombrel on Thursdays.",
+)
+"""Controls: statements about places that do not exist."""
+VERDICTS: Final[Mapping[str, Verdict]] = {
+    "supported": Verdict.SUPPORTED,
+    **dict.fromkeys(
+        ("partial", "partially", "partly", "partially supported", "partly supported", "mixed"), Verdict.PARTIAL
+    ),
+    **dict.fromkeys(("unsupported", "not supported", "no support", "false"), Verdict.UNSUPPORTED),
+    **dict.fromkeys(("contradicted", "contradicts", "contradiction", "contradictory", "refuted"), Verdict.CONTRADICTED),
+    **dict.fromkeys(
+        ("not enough information", "not enough info", "insufficient information", "nei"),
+        Verdict.NOT_ENOUGH_INFORMATION,
+    ),
+}
+"""Words that name a verdict. Only one means support: a longer phrase may deny it."""
+
+Checking = RoleWork[CheckInput, CheckerAnswer]
+
+
+# --- claims as they are shown ----------------------------------------------------------------------------------------
+def claim_lines(claims: Sequence[AskedClaim], key: str, share: float) -> list[str]:
+    """A block for each claim, the control among them."""
+    return [_claim(claim, key, share) for claim in with_control(claims)]
+
+
+def _claim(claim: AskedClaim, key: str, share: float) -> str:
+    lines = [f"statement: {guard_line(claim.text, CLAIM_CHARACTERS)}"]
+    lines += [f"part {number}: {guard_line(part, CLAIM_CHARACTERS)}" for number, part in enumerate(claim.parts, 1)]
+    lines += [passage_line("passage", passage, share) for passage in _shown_passages(claim)]
+    return data("statement", lines, f' id="{label_of(claim.fingerprint, key)}"')
+
+
+def doubtful_claim_lines(claim: DoubtfulClaim, key: str, share: float) -> str:
+    """A block for a claim that is to be corrected, with passages that it may cite instead."""
+    verdict = f"verdict: {claim.verdict.value}; {guard_line(claim.reason, REASON_CHARACTERS)}".rstrip("; ")
+    lines = [f"statement: {guard_line(claim.asked.text, CLAIM_CHARACTERS)}", verdict]
+    cited = [(passage, "cited") for passage in claim.asked.passages[:MOST_CITED]]
+    for passage, kind in [*cited, *((passage, "other") for passage in claim.candidates)]:
+        alone = passage.model_copy(update={"before": "", "after": ""})
+        lines.append(passage_line(f"{kind} {label_of(passage.evidence_id, key)}", alone, share))
+    return data("statement", lines, f' id="{label_of(claim.asked.fingerprint, key)}"')
+
+
+def passage_line(name: str, passage: ShownPassage, share: float) -> str:
+    """A passage in its context, on one line that begins with our own name for it."""
+    context = part_of(CONTEXT_CHARACTERS, share)
+    before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
+    quote = shorten(passage.quote, part_of(QUOTE_CHARACTERS, share, SHORTEST))
+    title = guard_line(passage.title, part_of(SHORTEST, share, SHORTEST))
+    words = guard_line(f"{before} {quote} {after}", QUOTE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+    return f"{name} ({title}): {words}" if title else f"{name}: {words}"
+
+
+def _shown_passages(claim: AskedClaim) -> list[ShownPassage]:
+    return claim.passages[:MOST_PASSAGES]
+
+
+def with_control(claims: Sequence[AskedClaim]) -> list[AskedClaim]:
+    """Put the control at any place among the claims, the same for the same claims."""
+    control = control_of(claims)
+    if control is None:
+        return list(claims)
+    place = int(control.fingerprint[10:18], 16) % (len(claims) + 1)
+    return [*claims[:place], control, *claims[place:]]
+
+
+def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
+    """The control of a call, with a passage of its claims; None without a passage."""
+    passage = next((passage for claim in claims for passage in claim.passages if passage.quote.strip()), None)
+    if passage is None:
+        return None
+    shown = passage.model_copy(update={"before": "", "quote": shorten(passage.quote, 80), "after": ""})
+    name = "c-" + long_hash("control", *(claim.fingerprint for claim in claims))
+    first = int(name[2:10], 16) % len(STATEMENTS)
+    # A page may well be about lighthouses.
+    text = min(
+        (*STATEMENTS[first:], *STATEMENTS[:first]), key=lambda statement: shared_words(statement, [shown.quote])[0]
+    )
+    return AskedClaim(fingerprint=name, text=text, passages=[shown])
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+def ground_verdicts(work: Checking) -> CheckerResult:
+    """One answer for every claim of the call: the checker's where it can be used, else none."""
+    given = _verdicts_by_claim(work)
+    control = control_of(work.request.claims)
+    credulous = control is not None and any(
+        read_verdict(one.verdict) is Verdict.SUPPORTED for one in given.get(control.fingerprint, [])
+    )
+    if credulous:
+        work.warnings.append("the checker called a statement supported that no passage speaks of")
+    answers = [
+        _answer(claim, given.get(claim.fingerprint, []), work.request.language, credulous=credulous)
+        for claim in work.request.claims
+    ]
+    unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
+    if unjudged:
+        work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
+    return CheckerResult(answers=answers, verdicts=[answer.verdict for answer in answers])
+
+
+def _verdicts_by_claim(work: Checking) -> dict[str, list[GivenVerdict]]:
+    """The verdicts by the fingerprints that their labels stand for."""
+    key = label_key(work.request)
+    known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
+    found: dict[str, list[GivenVerdict]] = defaultdict(list)
+    for given in work.answer.verdicts:
+        name = known.get(given.claim.strip())
+        if name is None:
+            work.warnings.append("a verdict on an unknown statement was ignored")
+        else:
+            found[name].append(given)
+    return found
+
+
+def read_verdict(word: str) -> Verdict | None:
+    """The verdict that a word names; None where it names none for certain."""
+    return None if "?" in word else VERDICTS.get(" ".join(re.split(r"[\W_]+", word.casefold())).strip())
+
+
+def _answer(claim: AskedClaim, given: Sequence[GivenVerdict], language: str, *, credulous: bool) -> ClaimAnswer:
+    verdicts = {read_verdict(one.verdict) for one in given}
+    verdict = verdicts.pop() if len(verdicts) == 1 else None
+    if verdict is None:
+        two = len(given) > 1
+        return _unjudged(claim, f"The checker gave {'two verdicts' if two else 'no usable verdict'} on it.")
+    quote, reason = _stored_words(given[0].quote, claim), line_of(given[0].reason, REASON_CHARACTERS)
+    if verdict is Verdict.SUPPORTED:
+        doubt = _doubt(claim, quote, language, credulous=credulous)
+        if doubt:
+            return _unjudged(claim, doubt)
+        verdict, reason = _limited_support(claim, given, reason, language)
+    return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
+
+
+def _doubt(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> str:
+    """Reason not to believe a checker that calls a claim supported; empty if there is none."""
+    if credulous:
+        return "The checker called it supported, and something that no passage speaks of as well."
+    if not quote:
+        return "The checker called it supported, yet named no words of its passages."
+    if _same_language(claim) and not any(shared_words(claim.text, [quote], language)):
+        return "The checker called it supported by words that share nothing with it."
+    return ""
+
+
+def _limited_support(
+    claim: AskedClaim, given: Sequence[GivenVerdict], reason: str, language: str
+) -> tuple[Verdict, str]:
+    """The verdict that remains of `supported` after missing parts, the rules' objections and their hints."""
+    if any(one.missing_parts for one in given):  # a second answer that names a missing part counts, too
+        return Verdict.PARTIAL, reason or "The cited passages say a part of it only."
+    if objection := next(objections(claim, language), None):
+        return Verdict.PARTIAL, objection
+    hint = find_hint(claim.text, [one.text for one in claim.passages], language) if _same_language(claim) else ""
+    return (Verdict.NOT_ENOUGH_INFORMATION, hint) if hint else (Verdict.SUPPORTED, reason)
+
+
+def _unjudged(claim: AskedClaim, reason: str) -> ClaimAnswer:
+    return ClaimAnswer(fingerprint=claim.fingerprint, reason=reason)
+
+
+def _stored_words(quote: str, claim: AskedClaim) -> str:
+    """The quote as it is in the passages that were shown; empty if it is in none."""
+    for passage in _shown_passages(claim):
+        place = find_quote(passage.text, quote)
+        if place is not None:
+            return line_of(passage.text[slice(*place)], REASON_CHARACTERS)
+    return ""
+
+
+def _same_language(claim: AskedClaim) -> bool:
+    """Whether a claim and its passages are in one language, as far as that can be detected."""
+    texts = " ".join(passage.text for passage in _shown_passages(claim))
+    return detect_language(texts) == detect_language(claim.text)
+
+
+def objections(claim: AskedClaim, language: str) -> Iterator[str]:
+    """Objections of the rules to calling a claim supported. Across languages they compare numbers alone."""
+    texts = [passage.text for passage in _shown_passages(claim)]
+    titles = [passage.title for passage in _shown_passages(claim) if passage.title]
+    if _same_language(claim):
+        judgement = check(claim.text, texts, titles, language)
+        if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
+            yield judgement.reason
+    elif (problem := check_numbers(claim.text, texts, language)) is not None:
+        yield problem.reason
+
+
+# --- corrections -----------------------------------------------------------------------------------------------------
+def ground_corrections(work: RoleWork[CorrectInput, CorrectorAnswer]) -> CorrectorResult:
+    """One proposal for each claim of the call; an unusable one leaves the claim as it is."""
+    key = label_key(work.request)
+    known = label_all((claim.asked.fingerprint for claim in work.request.claims), key)
+    by_claim: dict[str, ProposedCorrection] = {}
+    for proposed in work.answer.proposals:
+        name = known.get(proposed.claim.strip())
+        if name is None or name in by_claim:
+            work.warnings.append("a proposal for an unknown or a settled statement was ignored")
+        else:
+            by_claim[name] = proposed
+    proposals = [_proposal(claim, by_claim.get(claim.asked.fingerprint), key) for claim in work.request.claims]
+    return CorrectorResult(proposals=proposals)
+
+
+def _proposal(claim: DoubtfulClaim, proposed: ProposedCorrection | None, key: str) -> Proposal:
+    unchanged = Proposal(number=claim.number)
+    if proposed is None or proposed.action is CorrectionAction.KEEP:
+        return unchanged
+    action, reason = proposed.action, line_of(proposed.reason, REASON_CHARACTERS)
+    if action is CorrectionAction.REMOVE:
+        return Proposal(number=claim.number, action=action, reason=reason)
+    passages = _named_passages(claim, proposed.passages, key)
+    cited = [passage.evidence_id for passage in claim.asked.passages]
+    has_text = action in (CorrectionAction.REWRITE, CorrectionAction.SOFTEN)
+    text = line_of(without_markers(proposed.text), 600) if has_text else ""
+    if action is CorrectionAction.ADD:
+        passages = list(dict.fromkeys([*cited, *passages]))
+    if action is CorrectionAction.SOFTEN:
+        passages = passages or cited
+    changed = text != claim.asked.text if text else passages != cited
+    if not passages or not changed or (has_text and not text):
+        return unchanged
+    return Proposal(number=claim.number, action=action, text=text, evidence_ids=passages, reason=reason)
+
+
+def _named_passages(claim: DoubtfulClaim, names: Sequence[str], key: str) -> list[str]:
+    """The passages of this claim that an answer names by their labels."""
+    known = label_all((passage.evidence_id for passage in [*claim.asked.passages, *claim.candidates]), key)
+    found = [known[name.strip().strip("[]")] for name in names if name.strip().strip("[]") in known]
+    return list(dict.fromkeys(found))[:MOST_CITED]

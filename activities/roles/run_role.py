@@ -1,0 +1,274 @@
+"""The activities that do roles: one function for all, and one registered activity per role.
+
+A call loads the texts that its input refers to, renders the prompt, gets the answer of an engine (through the journal,
+if it is paid), grounds the answer in stored text, and stores what is too long for a history.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
+from activities.failure_translation import MODELS, RECORDS, translate_errors
+from activities.journal import CallJournal
+from activities.reporting.revising import store_draft
+from activities.roles.analyzer import ground_analysis
+from activities.roles.claim_checking import ground_corrections, ground_verdicts
+from activities.roles.grounding import RoleWork, load_documents
+from activities.roles.prompt_blocks import PromptRendering, shown_sources
+from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from activities.roles.synthesizer import ground_report
+from activities.roles.turn_taking import ground_turn, turn_task
+from activities.roles.untrusted import label_all, label_key, remove_signs
+from contracts import checking_roles, failures, roles
+from contracts.base import Terse
+from contracts.canary import STEERED, contains_canary
+from contracts.checking import AnswersEntry, ProposalsEntry
+from contracts.checking_roles import CheckerResult, CorrectorResult
+from contracts.lenient import UnfitAnswer
+from contracts.notebooks import AnalysisEntry, labels_of
+from contracts.outcome import CallAccount
+from contracts.roles import (
+    AnalyzeInput,
+    AnalyzerResult,
+    RefineInput,
+    RefinerAnswer,
+    RoleAnswer,
+    RoleInput,
+    RoleSpec,
+    SynthesizerResult,
+)
+from contracts.strategies import declared_roles
+from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
+from contracts.tools import AnswerEntry, ToolAnswer
+from contracts.vocabulary import EngineKind
+from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured, WorkerLost
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
+
+O = TypeVar("O", bound=RoleAnswer)
+
+JUST_NOW: Final = timedelta(seconds=0.5)
+"""A call that was scheduled no longer ago than this was not cancelled meanwhile."""
+IsCancelled = Callable[[str], Awaitable[bool]]
+"""Whether a run was cancelled without a report; false where that cannot be found out."""
+
+
+class RoleActivities:
+    """The activities of all roles over the engines and stores of this worker."""
+
+    def __init__(
+        self,
+        engines: Mapping[EngineKind, Engine],
+        content: ContentStore,
+        journal: CallJournal,
+        notebooks: Notebooks,
+        is_cancelled: IsCancelled,
+    ) -> None:
+        self._engines = engines
+        self._content = content
+        self._journal = journal
+        self._notebooks = notebooks
+        self._is_cancelled = is_cancelled
+
+    def register(self) -> list[Callable[..., Any]]:
+        """Define one activity per role, under the role's own name and with its exact types.
+
+        Raises ValueError for a role with tools that might see the text of a page.
+        """
+        for role in declared_roles():
+            check_tools(role)
+        return [self._activity(role) for role in declared_roles()]
+
+    def _activity(self, role: RoleSpec[Any, Any]) -> Callable[..., Any]:
+        async def do_role(request: Any) -> Any:
+            return await self.run(role, request)
+
+        # Temporal decodes arguments by these annotations.
+        do_role.__annotations__ = {"request": role.input, "return": role.result}
+        do_role.__name__ = do_role.__qualname__ = role.activity
+        registered: Callable[[Any], Awaitable[Any]] = activity.defn(name=role.activity)(do_role)
+        return registered
+
+    async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
+        """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
+        # A lost worker may have stored a paid answer: one attempt more looks for it, and makes none.
+        async with count_attempts(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as past:
+            instead = lost_workers(past.losses) if past.losses >= MOST_LOSSES else None
+            with translate_errors(RECORDS):
+                request = await self._complete(role, request)
+                documents = await load_documents(request, self._content)
+            # In threads, because a long page takes a while: other calls and their heartbeats go on.
+            task = await asyncio.to_thread(task_of, role, request, documents)
+            answer = await self._answer(task, instead)
+            try:
+                result, texts = await asyncio.to_thread(ground_answer, task, answer)
+            except (AnswerUnusable, InputUnprocessable) as error:
+                error.usage = answer.usage
+                if isinstance(error, AnswerUnusable):
+                    error.model = answer.model
+                raise
+            with translate_errors(RECORDS):
+                return await self._stored(task.input, result, texts)
+
+    async def _complete(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleInput:
+        """The input with the entries that it refers to."""
+        request = await self._notebooks.complete_input(request, role)
+        if not isinstance(request, ToolTurnInput):
+            return request
+        return request.model_copy(update={"answers": [await self._with_text(answer) for answer in request.answers]})
+
+    async def _with_text(self, answer: ToolAnswer) -> ToolAnswer:
+        if not answer.entry:
+            return answer
+        stored = await self._notebooks.read(answer.entry, AnswerEntry)
+        return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
+
+    async def _answer(self, task: EngineTask, instead: WorkerLost | None) -> EngineAnswer:
+        engine = self._engines.get(task.input.engine)
+        if engine is None:
+            raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
+        if engine.paid:
+            if _may_be_cancelled() and await self._is_cancelled(task.input.research_id):
+                # A cancellation waits for the workflow's worker, and that one may have died since it asked.
+                raise ApplicationError(
+                    "the run was cancelled",
+                    type=failures.RUN_CANCELLED,
+                    non_retryable=True,
+                    category=ApplicationErrorCategory.BENIGN,
+                )
+            return await self._journal.answer(engine, task, instead=instead)
+        if instead is not None:
+            raise instead
+        return await engine.answer(task)
+
+    async def _stored(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
+        """Store texts and long lists of a result; the history gets references."""
+        if isinstance(result, TurnResult):
+            await self._content.put_text(texts[0], TRANSCRIPT_TYPE)
+        if isinstance(result, SynthesizerResult):
+            return result.model_copy(update={"draft": await store_draft(self._content, result.draft, texts)})
+        if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
+            return await self._stored_analysis(request, result)
+        if isinstance(result, CheckerResult):
+            return await self._by_reference(result, AnswersEntry(answers=result.answers), "answers")
+        if isinstance(result, CorrectorResult):
+            return await self._by_reference(result, ProposalsEntry(proposals=result.proposals), "proposals")
+        return result
+
+    async def _by_reference(self, result: O, entry: Terse, field: str) -> O:
+        return result.model_copy(update={"entry": await self._notebooks.write(entry), field: []})
+
+    async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
+        """The result with labels of findings and evidence; they themselves are in the notebook."""
+        cited = {source_id for finding in result.findings for source_id in finding.source_ids}
+        sources = [
+            source.model_copy(update={"snippet": "", "sections": [], "entry": None, "hit_entries": []})
+            for source in request.sources
+            if source.id in cited
+        ]
+        entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
+        return labels_of(result, request).model_copy(update={"entry": await self._notebooks.write(entry)})
+
+
+def _may_be_cancelled() -> bool:
+    """Whether the workflow may have been cancelled since it scheduled this call: both times are the server's."""
+    info = activity.info()
+    return info.attempt > 1 or info.started_time - info.current_attempt_scheduled_time > JUST_NOW
+
+
+# --- from input to task, from answer to result -----------------------------------------------------------------------
+def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
+    """The task for an engine. Only a model reads a prompt: without one, no version of it is accounted for."""
+    by_model = request.engine is EngineKind.MODEL
+    if isinstance(request, ToolTurnInput):
+        task = turn_task(role, request, documents)
+        return task if by_model else EngineTask(**{**vars(task), "prompt_version": ""})
+    if not by_model:
+        return EngineTask(role, request, documents, "", "", "")
+    excerpts: dict[str, str] = {}
+
+    def render(share: float) -> RenderedPrompt:
+        return render_role(role, request, documents, share, excerpts)
+
+    def shortened(share: float) -> ShortPrompt:
+        short = render(share)
+        return ShortPrompt(short.prompt, short.common_length, short.left_out)
+
+    whole = render(1.0)
+    return EngineTask(
+        role, request, documents, whole.system, whole.prompt, whole.version, whole.common_length, shortened
+    )
+
+
+def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
+    """The role's result with its account, and the texts to store beside it. Raises `InvalidOutput`."""
+    role, request, given = task.role, task.input, answer.content
+    if not role.tools:  # a turn is checked block by block
+        if contains_canary(given.model_dump_json(), request.canary):
+            raise InvalidOutput(STEERED)
+        # A program quotes stored text; a model copies from lines that begin with a sign.
+        given = remove_signs(given) if answer.engine is EngineKind.MODEL else given
+    account = CallAccount(
+        engine=answer.engine,
+        model=answer.model,
+        prompt_version=task.prompt_version,
+        usage=answer.usage,
+        warnings=answer.warnings,
+    )
+    work = RoleWork[Any, Any](role, _as_shown(request, answer.share), given, task.documents, account)
+    try:
+        result = _grounder(role)(work)
+    except UnfitAnswer as error:
+        raise InvalidOutput(str(error)) from None
+    return result.model_copy(update={"account": work.account_with_warnings()}), work.texts
+
+
+def _as_shown(request: RoleInput, share: float) -> RoleInput:
+    """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
+    if share >= 1 or not isinstance(request, AnalyzeInput):
+        return request
+    return request.model_copy(update={"sources": shown_sources(request, PromptRendering({}, share=share))})
+
+
+def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
+    """Grounding of a role's answers; a role from outside the product may have `ground` in its module."""
+    if role.tools:
+        return ground_turn
+    if role.writes_report:
+        return ground_report
+    if role.module is not None:
+        return getattr(import_module(role.module), "ground", _fit)
+    return GROUNDERS.get(role.name, _fit)
+
+
+def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
+    """Fit an answer that names nothing in stored text."""
+    fitted: RoleAnswer = work.answer.fitted(work.request, work.warnings)
+    return fitted
+
+
+def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAnswer:
+    """Replace the labels of gaps, by which a model knows them, and fit the refinement."""
+    names = label_all((gap.id for gap in work.request.gaps), label_key(work.request))
+
+    def identity(name: str) -> str:
+        return names.get(name.strip(), name.strip())
+
+    judged = [one.model_copy(update={"gap_id": identity(one.gap_id)}) for one in work.answer.gap_analysis]
+    advice = work.answer.iteration_recommendation
+    advice = advice.model_copy(update={"priority_gaps": [identity(name) for name in advice.priority_gaps]})
+    named = work.answer.model_copy(update={"gap_analysis": judged, "iteration_recommendation": advice})
+    return named.fitted(work.request, work.warnings)
+
+
+GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
+    roles.ANALYZER.name: ground_analysis,
+    roles.REFINER.name: _ground_refinement,
+    checking_roles.CHECKER.name: ground_verdicts,
+    checking_roles.CORRECTOR.name: ground_corrections,
+}

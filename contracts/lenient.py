@@ -1,0 +1,85 @@
+"""Lenient reading of answers: types of fields that make a model's words fit instead of refusing them. Pure.
+
+Many endpoints do not hold a model to a schema. Whoever validates an answer may pass a list as context: it collects one
+line for each value that was changed.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+
+from contracts.addresses import normalized_text
+from contracts.texts import shorten
+
+E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
+
+
+class UnfitAnswer(ValueError):
+    """An answer with nothing that can be used; the message is fit for a repair prompt."""
+
+
+def one_line(limit: int) -> AfterValidator:
+    """Text on one line of at most `limit` characters."""
+    return AfterValidator(lambda text: line_of(text, limit))
+
+
+def line_of(text: str, limit: int) -> str:
+    """The text with every run of white space as one space, at most `limit` characters."""
+    return shorten(" ".join(text.split()), limit)
+
+
+def known_word(kind: type[E], otherwise: E) -> BeforeValidator:
+    """Member of an enumeration, whatever its case; `otherwise` for a word that names none."""
+
+    def read(value: Any, info: ValidationInfo) -> E:
+        found = find_member(kind, value)
+        if found is None:
+            _note(info, f"an unknown {info.field_name} was read as {otherwise.value}")
+        return found or otherwise
+
+    return BeforeValidator(read)
+
+
+def find_member(kind: type[E], word: Any) -> E | None:
+    """The member that a word names, whatever its case; None where there is none."""
+    folded = word.strip().casefold() if isinstance(word, str) else ""
+    return next((member for member in kind if member.value == folded), None)
+
+
+def within(lowest: int, highest: int) -> AfterValidator:
+    """Number, moved into the range."""
+
+    def clamp(number: Any, info: ValidationInfo) -> Any:
+        moved = min(highest, max(lowest, number))
+        if moved != number:
+            _note(info, f"a {info.field_name} was moved to {moved:g}")
+        return moved
+
+    return AfterValidator(clamp)
+
+
+def distinct(items: Iterable[T], words: Callable[[T], str], known: Collection[str] = ()) -> list[T]:
+    """The items whose words are neither empty, nor repeated, nor among the `known` texts, in their order."""
+    seen = {normalized_text(text) for text in known} | {""}
+    found = []
+    for item in items:
+        key = normalized_text(words(item))
+        if key not in seen:
+            seen.add(key)
+            found.append(item)
+    return found
+
+
+def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
+    """The first `most` items, with a note on how many were dropped."""
+    if len(items) > most:
+        notes.append(f"{len(items) - most} {noun} beyond the limit of {most} were dropped")
+    return items[:most]
+
+
+def _note(info: ValidationInfo, text: str) -> None:
+    if isinstance(info.context, list) and text not in info.context:
+        info.context.append(text)

@@ -1,0 +1,298 @@
+"""The engine that does roles with language models: one answered request per task, from the first model that answers.
+
+`LanguageModelEngine.answer` tries the models of a tier in order; `_exchange` fits the task to one model and sends it.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from contracts.outcome import Usage
+from contracts.roles import RoleAnswer
+from contracts.vocabulary import EngineKind
+from providers.errors import (
+    AnswerUnusable,
+    InvalidCall,
+    NotConfigured,
+    ProviderError,
+    RateLimited,
+    Retryable,
+    Unavailable,
+)
+from providers.interfaces import EngineAnswer, EngineTask, Limiter
+from providers.models.answers import answer_of, schema_text, tool_definitions, turn_of
+from providers.models.chat import ChatMode, ChatReply, ChatRequest, TokenCounts, ToolUse
+from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
+from providers.models.fitting import FittedPrompt, estimated_request, fit, messages_for, room_for, too_long
+from providers.models.model_errors import MODEL_VARIABLE
+from providers.models.prices import PriceTable
+
+SHORTEST_SECONDS: Final = 0.05
+"""With less time left no further model is tried."""
+SHARE_OF_ONE: Final = 0.7
+"""Share of the remaining time for a model after which another one can be tried."""
+NEAR_LIMIT: Final = 0.7
+"""From this share of the room on, counting tokens is worth a request."""
+ANSWER_SHARE: Final = 4
+"""One in so many tokens of the cap is expected to be generated."""
+FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
+JSON_INSTRUCTION: Final = """
+
+Reply with one JSON object and nothing before or after it. It must fit this JSON schema:
+{schema}"""
+REPAIR_INSTRUCTION: Final = """
+
+An earlier reply to this request could not be used, for these reasons:
+{problem}
+Do the work again and avoid them."""
+
+Failures = list[tuple[ModelCandidate, ProviderError]]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A reply with the fitted prompt that it answers."""
+
+    reply: ChatReply
+    fitted: FittedPrompt
+
+
+class LanguageModelEngine:
+    """Does any role. Offers a model the role's own tools, or none but the one that takes the answer."""
+
+    kind = EngineKind.MODEL
+    paid = True
+
+    def __init__(
+        self,
+        directory: ModelDirectory,
+        prices: PriceTable,
+        limiter: Limiter,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory = directory
+        self._prices = prices
+        self._limiter = limiter
+        self._clock = clock
+        self._weakened: dict[str, EndpointCapabilities] = {}
+        """Capabilities by model after refusals of a parameter."""
+
+    async def answer(self, task: EngineTask) -> EngineAnswer:
+        """Do one role with at most one answered request: a model that fails without an answer is replaced by the next.
+
+        Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with what the answer cost.
+        """
+        waiting = self._candidates(task)
+        deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
+        failures: Failures = []
+        while waiting:
+            candidate, *waiting = waiting
+            left = deadline - self._clock()
+            if failures and left < SHORTEST_SECONDS:
+                break
+            until = deadline - (left * (1 - SHARE_OF_ONE) if waiting else 0)
+            try:
+                exchange = await self._exchange(task, candidate, until)
+            except ProviderError as error:
+                failures.append((candidate, error))
+                waiting = [other for other in waiting if _may_follow(error, candidate, other)]
+            else:
+                return await self._read(task, candidate, exchange, failures)
+        raise _error_of(failures)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for endpoint in self._directory.endpoints.values():
+            await endpoint.chat.close()
+
+    def _candidates(self, task: EngineTask) -> list[ModelCandidate]:
+        """Models for the task in order of preference. Raises `NotConfigured`."""
+        candidates = [
+            replace(each, capabilities=self._weakened.get(each.key, each.capabilities))
+            for each in self._directory.candidates(task.input.model, task.role.tier)
+        ]
+        if not candidates:
+            raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
+        able = [each for each in candidates if not task.role.tools or each.capabilities.tools is not ToolUse.NONE]
+        if not able:
+            shown = ", ".join(each.shown for each in candidates)
+            raise NotConfigured(f"the role calls tools, and {shown} takes none: name another model or another strategy")
+        return able
+
+    async def _exchange(self, task: EngineTask, candidate: ModelCandidate, until: float) -> Exchange:
+        """Make one answered request within the rate limit; refused parameters come before it and cost nothing."""
+        while True:
+            request, fitted = await self._fitted(task, candidate)
+            expected = fitted.estimate + request.max_tokens // ANSWER_SHARE
+            holder = f"{task.input.research_id}/{task.input.operation}"
+            try:
+                async with self._limiter.permit(candidate.endpoint.service, holder, expected) as permit:
+                    left = max(SHORTEST_SECONDS, until - self._clock())
+                    reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
+                    permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
+            except InvalidCall as error:
+                weaker = weakened(candidate.capabilities, request, error.kind)
+                if weaker is None:
+                    raise _explained(error, task, candidate, request, fitted) from None
+                self._weakened[candidate.key] = weaker
+                candidate = replace(candidate, capabilities=weaker)
+            else:
+                return Exchange(reply, fitted)
+
+    async def _fitted(self, task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, FittedPrompt]:
+        """The request for a task in the strongest mode that the model supports, and how it fits."""
+        request, extra = _request(task, candidate)
+        ratio = await self._tokens_per_estimate(task, candidate, request, extra)
+        fitted = fit(task, candidate, extra, ratio)
+        end = fitted.end + _instructions(task, request)
+        sized = replace(
+            request,
+            prompt=fitted.prompt if fitted.messages else fitted.prompt + end,
+            messages=_with_end(fitted.messages, end),
+            max_tokens=fitted.max_tokens,
+            common_length=fitted.common_length,
+        )
+        return sized, fitted
+
+    async def _tokens_per_estimate(
+        self, task: EngineTask, candidate: ModelCandidate, request: ChatRequest, extra: str
+    ) -> float:
+        """Tokens per estimated token: of the table, or counted where the window may be too small."""
+        capabilities = candidate.capabilities
+        estimate = estimated_request(task, task.whole(), candidate.key, extra)
+        tokens = estimate * capabilities.token_factor
+        near = tokens >= NEAR_LIMIT * room_for(capabilities, task.role.output_tokens, tokens).prompt
+        if not capabilities.counts_tokens or not near:
+            return capabilities.token_factor
+        try:
+            return await candidate.endpoint.chat.count_tokens(request) / estimate
+        except ProviderError:
+            # The estimate serves as well; if the endpoint is down, the call itself fails with the reason.
+            return capabilities.token_factor
+
+    async def _read(
+        self, task: EngineTask, candidate: ModelCandidate, exchange: Exchange, failures: Failures
+    ) -> EngineAnswer:
+        reply, fitted = exchange.reply, exchange.fitted
+        usage = self._usage(candidate, reply.tokens)
+        try:
+            content, liberties = await _answer_of(task, candidate, reply)
+        except AnswerUnusable as error:
+            error.usage, error.model = usage, reply.model
+            raise
+        skipped = [
+            f"model {one.shown} did not answer ({type(error).__name__}): {candidate.shown} did"
+            for one, error in failures
+        ]
+        warnings = [*skipped, *fitted.warnings, *reply.warnings, *liberties]
+        return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.share)
+
+    def _usage(self, candidate: ModelCandidate, tokens: TokenCounts) -> Usage:
+        """Input counts the whole prompt, cached or not; the price is that of the requested name."""
+        return Usage(
+            model_calls=1,
+            input_tokens=tokens.prompt,
+            output_tokens=tokens.output,
+            cached_tokens=tokens.cache_read,
+            cache_write_tokens=tokens.cache_write,
+            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
+        )
+
+
+def time_for_call(limit_seconds: float) -> float:
+    """Seconds that a call may take so that its failure is reported within the caller's time limit."""
+    return max(limit_seconds * 0.9, limit_seconds - 10)
+
+
+async def _answer_of(task: EngineTask, candidate: ModelCandidate, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
+    if task.role.tools:
+        return turn_of(candidate.key, reply)
+    # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
+    return await asyncio.to_thread(answer_of, task.role, reply)
+
+
+def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, str]:
+    """The whole request before it is fitted, and all that it sends besides the task's own texts."""
+    capabilities, tools = candidate.capabilities, tool_definitions(task)
+    plain = task.role.plain_text or bool(tools)
+    request = ChatRequest(
+        model=candidate.model,
+        system=task.system,
+        prompt=task.prompt,
+        max_tokens=task.role.output_tokens,
+        timeout_seconds=task.input.time_limit_seconds,
+        json_schema=None if plain else json.loads(schema_text(task.role.answer)),
+        mode=ChatMode.TEXT if plain else capabilities.mode,
+        cache=capabilities.caching,
+        messages=messages_for(candidate.key, task.messages),
+        tools=tools,
+        must_call=task.role.must_call and capabilities.tools is ToolUse.FORCED,
+    )
+    instructions = _instructions(task, request)
+    schema = "" if plain or request.mode is ChatMode.TEXT else schema_text(task.role.answer)
+    return request, instructions + schema + (json.dumps(tools) if tools else "")
+
+
+def _instructions(task: EngineTask, request: ChatRequest) -> str:
+    """Text after the prompt: the schema where no parameter takes it, and the problem of an earlier answer."""
+    in_text = request.json_schema is not None and request.mode is ChatMode.TEXT
+    answer = JSON_INSTRUCTION.format(schema=schema_text(task.role.answer)) if in_text else ""
+    repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
+    return answer + repair
+
+
+def _with_end(messages: list[dict[str, Any]], end: str) -> list[dict[str, Any]]:
+    """Append a text to the last message."""
+    if not messages or not end.strip():
+        return messages
+    *before, last = messages
+    return [*before, {**last, "content": [*last["content"], {"type": "text", "text": end.strip()}]}]
+
+
+def _explained(
+    error: InvalidCall, task: EngineTask, candidate: ModelCandidate, request: ChatRequest, fitted: FittedPrompt
+) -> InvalidCall:
+    """The refusal with the figures and the setting that remedy it."""
+    place = f"models.endpoints.{candidate.endpoint.name}"
+    if error.kind == "context_too_long":
+        message = f"{too_long(task, candidate, fitted.estimate)}; the endpoint has a smaller one: set {place}.window"
+        return InvalidCall(message, kind=error.kind)
+    if error.kind == "output_too_long":
+        message = f"{error}: the request allows {request.max_tokens} tokens: set {place}.output_limit"
+        return InvalidCall(message, kind=error.kind)
+    if error.kind == "unsupported_parameter" and request.tools:
+        message = f'the model {candidate.shown} takes no tools: name another one, and set {place}.tools = "none"'
+        return InvalidCall(message, kind=error.kind)
+    return error
+
+
+def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
+    """Whether the following model may be tried after this error of another one.
+
+    A request refused because of its content is not tried elsewhere; a prompt that is too long fits only into a larger
+    window.
+    """
+    if isinstance(error, InvalidCall):
+        larger = following.capabilities.window > failed.capabilities.window
+        return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)
+    return isinstance(error, (Retryable, NotConfigured))
+
+
+def _error_of(failures: Failures) -> ProviderError:
+    """The error of a call without an answer: a retryable one if there is any, else the preferred model's."""
+    if len(failures) == 1:
+        return failures[0][1]
+    shown = ", ".join(f"{one.shown} ({type(error).__name__})" for one, error in failures[:4])
+    for kind in (RateLimited, Unavailable, Retryable):
+        errors = [error for _, error in failures if isinstance(error, kind)]
+        if errors:
+            return kind(f"no model answered: {shown}", retry_after=_shortest(errors))
+    return failures[0][1]
+
+
+def _shortest(errors: Sequence[Retryable]) -> float | None:
+    return min((error.retry_after for error in errors if error.retry_after is not None), default=None)

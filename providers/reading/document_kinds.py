@@ -1,0 +1,299 @@
+"""Kinds of documents, recognised by their bytes, their name and the type that a server declares."""
+
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from io import BytesIO
+from pathlib import PurePosixPath
+from typing import Final
+
+import webencodings  # type: ignore[import-untyped]
+from charset_normalizer import from_bytes
+
+from providers.errors import SourceUnreadable
+
+
+class DocumentKind(StrEnum):
+    """The kinds that can be read. The values are media types."""
+
+    HTML = "text/html"
+    MARKDOWN = "text/markdown"
+    TEXT = "text/plain"
+    JSON = "application/json"
+    XML = "application/xml"
+    PDF = "application/pdf"
+    CSV = "text/csv"
+    LOG = "text/x-log"
+    NOTEBOOK = "application/x-ipynb+json"
+    MAIL = "message/rfc822"
+    EPUB = "application/epub+zip"
+    ODT = "application/vnd.oasis.opendocument.text"
+    DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    GZIP = "application/gzip"
+
+
+HTML, TEXT, XML, JSON, PDF = (
+    DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.XML, DocumentKind.JSON, DocumentKind.PDF,
+)  # fmt: skip
+ARCHIVES: Final = frozenset(
+    (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
+)
+BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL, DocumentKind.GZIP}
+"""Kinds that are read from bytes, all others from decoded text."""
+PERHAPS_PDF: Final = "perhaps application/pdf"
+
+SUFFIXES: Final = {
+    **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx"), DocumentKind.MARKDOWN),
+    **dict.fromkeys((".csv", ".tsv"), DocumentKind.CSV),
+    ".log": DocumentKind.LOG,
+}
+"""Kinds of text that look alike: the name decides."""
+OTHER_TEXT: Final = frozenset(
+    """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi .ipynb
+    .c .h .cc .cpp .hpp .cs .java .go .rs .rb .pl .pm .sh .bat .ps1 .lua .r .m .swift .kt .php .map .lock .ics .vcf
+    .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql""".split()
+)
+"""Suffixes of files that are text, but no documents."""
+OTHER_BINARY: Final = frozenset(
+    """.png .jpg .jpeg .gif .webp .ico .bmp .tif .tiff .mp3 .mp4 .wav .ogg .webm .mov .woff .woff2 .ttf .otf .eot .zip
+    .tar .bz2 .xz .7z .so .o .a .dll .exe .pyc .class .jar .db .sqlite .bin .inv .idx""".split()
+)
+DOCUMENTS: Final = frozenset(
+    """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
+    .ppt .pptx .odp .epub .eml .msg .log .gz""".split()
+)
+"""Suffixes of files that are meant as documents, whatever is in them."""
+REMEDIES: Final = {
+    ".rtf": ".docx",
+    "application/vnd.oasis.opendocument.spreadsheet": ".xlsx",
+    "application/vnd.oasis.opendocument.presentation": ".pptx",
+    "xl/workbook.bin": ".xlsx",
+    "WordDocument": ".docx",
+    "Workbook": ".xlsx",
+    "Book": ".xlsx",
+    "PowerPoint Document": ".pptx",
+    "__properties_version1.0": ".eml",
+}
+"""Mark of a format that is not read (suffix, media type, archive entry, OLE stream) → the format to save it as."""
+DECLARED: Final = {
+    **{str(kind): kind for kind in DocumentKind if kind not in {DocumentKind.LOG, DocumentKind.GZIP}},
+    "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
+    "text/xml": XML, "application/rss+xml": XML, "application/atom+xml": XML, "application/rdf+xml": XML,
+    "application/x-pdf": PDF, "text/tab-separated-values": DocumentKind.CSV,
+}  # fmt: skip
+"""Declared media type → kind."""
+
+ZIP_MAGIC: Final = b"PK\x03\x04"
+OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+GZIP_MAGIC: Final = b"\x1f\x8b"
+BINARY_MAGICS: Final = (
+    b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"\0\0\x01\0", b"RIFF", b"\x7fELF", b"MZ", b"Rar!",
+    b"7z\xbc\xaf", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0", b"OggS", b"ID3", b"fLaC",
+    b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"\0asm", b"wOFF", b"wOF2", b"\0\x01\0\0\0", b"OTTO",
+)  # fmt: skip
+BYTE_ORDER_MARKS: Final = (
+    (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"),
+)  # fmt: skip
+HTML_OPENING: Final = re.compile(
+    rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
+    re.IGNORECASE | re.DOTALL,
+)
+MAIL_HEADER: Final = re.compile(
+    rb"(?:from|to|cc|subject|date|received|return-path|reply-to|delivered-to|message-id|mime-version|content-type"
+    rb"|dkim-signature|authentication-results|x-[a-z-]{1,40})[ \t]*:[ \t]",
+    re.IGNORECASE,
+)
+MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+", re.IGNORECASE)
+CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IGNORECASE)
+META_CHARSET: Final = re.compile(
+    rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
+)
+LARGEST_FILE_BYTES: Final = 20_000_000
+"""No larger file is opened."""
+OPENING_BYTES: Final = 1_024
+"""Bytes of a body that decide whether it agrees with the declared type."""
+WINDOW_BYTES: Final = 4_096
+CHARSET_WINDOW_BYTES: Final = 65_536
+MISMATCH: Final = "the content is not of the type that the server declares"
+
+
+@dataclass(frozen=True)
+class ContentType:
+    """A `Content-Type` header; None for what it does not state."""
+
+    media_type: str | None = None
+    charset: str | None = None
+
+
+def sniff(raw: bytes, name: str) -> DocumentKind:
+    """Recognise the kind of a file.
+
+    Raises `SourceUnreadable`: empty, binary (no text at all), encrypted, malformed, wrong_type (a format that is not
+    read).
+    """
+    if not raw:
+        raise SourceUnreadable("empty", "the file is empty")
+    if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
+        return PDF
+    if raw.startswith(GZIP_MAGIC):
+        return DocumentKind.GZIP
+    if raw.startswith(ZIP_MAGIC):
+        return _archive_kind(raw)
+    if raw.startswith(OLE_MAGIC):
+        raise _old_format(raw)
+    if raw.startswith(BINARY_MAGICS) or _is_binary(raw):
+        raise SourceUnreadable("binary", "the file holds no text")
+    return _text_kind(raw, PurePosixPath(name.lower()).suffix)
+
+
+def is_meant_as_document(name: str, kind: str) -> bool:
+    """Judge by its name whether a file that could not be read, for a reason of this kind, is a document at all."""
+    suffix = PurePosixPath(name.lower()).suffix
+    if kind == "binary":
+        return suffix in DOCUMENTS
+    return kind == "secret" or suffix not in OTHER_TEXT | OTHER_BINARY
+
+
+def parse_content_type(header: str | None) -> ContentType:
+    """Read a `Content-Type` header, which may repeat one type. Raises `SourceUnreadable` wrong_type if unclear."""
+    stated = [part.strip() for part in (header or "").split(",") if part.strip()]
+    if not stated:
+        return ContentType()
+    found = [MEDIA_TYPE.match(part) for part in stated]
+    types = {one[0].lower() for one in found if one is not None}
+    if found[0] is None or len(types) != 1:
+        raise SourceUnreadable("wrong_type", "the server declares no clear type")
+    charset = CHARSET.search(header or "")
+    return ContentType(types.pop(), charset[1].lower() if charset else None)
+
+
+def check_media_type(declared: str | None) -> None:
+    """Refuse a declared type that is not read. Raises `SourceUnreadable` wrong_type."""
+    if declared is not None and declared not in DECLARED:
+        raise SourceUnreadable("wrong_type", f"documents of the type {declared[:80]} are not read")
+
+
+def provisional_kind(declared: str | None, opening: bytes) -> str:
+    """Derive the kind from the declared type: empty or `PERHAPS_PDF` if none is declared.
+
+    Runs in the process that fetches, so that it looks for magic bytes only. Raises `SourceUnreadable` wrong_type.
+    """
+    check_media_type(declared)
+    packed, may_be_pdf = opening.startswith(ZIP_MAGIC), b"%PDF-" in opening
+    kind = (str(DocumentKind.DOCX) if packed else "") if declared is None else DECLARED[declared]
+    if (kind == PDF and not may_be_pdf) or (kind in ARCHIVES) != packed or _is_no_text(kind, opening):
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    return PERHAPS_PDF if may_be_pdf and not kind else kind
+
+
+def kind_of_body(provisional: str, body: bytes, name: str = "") -> DocumentKind:
+    """Decide the kind of a body from the web. Raises `SourceUnreadable` wrong_type, encrypted, malformed."""
+    if provisional in ARCHIVES:
+        return _archive_kind(body)
+    opening = body[:OPENING_BYTES]
+    is_html = HTML_OPENING.match(opening) is not None
+    is_pdf = b"%PDF-" in opening and not is_html
+    if provisional in {"", PERHAPS_PDF}:
+        kind = PDF if is_pdf else HTML if is_html else TEXT
+    else:
+        kind = HTML if provisional == XML and is_html else DocumentKind(provisional)
+    if (kind == PDF) != is_pdf or _is_no_text(kind, opening):
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    if kind in {TEXT, JSON} and _is_notebook(body):
+        return DocumentKind.NOTEBOOK
+    named = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
+    return named if kind == TEXT and named != HTML else kind
+
+
+def decode(raw: bytes, *, charset: str | None = None) -> str:
+    """Decode text: byte order mark, UTF-8, the declared character set, then a guess. Undecodable bytes are U+FFFD."""
+    for mark, name in BYTE_ORDER_MARKS:
+        if raw.startswith(mark):
+            return raw[len(mark) :].decode(name, "replace")
+    meta = META_CHARSET.search(raw[:WINDOW_BYTES])
+    stated = [label for label in (charset, meta and meta[1].decode("ascii")) if label]
+    codecs = [found.codec_info.name for found in map(webencodings.lookup, stated) if found is not None]
+    # A page whose declaration is readable as ASCII is not UTF-16, whatever it declares.
+    for name in ("utf-8", *(name for name in codecs if b"\0" in raw or not name.startswith("utf-16"))):
+        try:
+            return raw.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    utf8 = raw.decode("utf-8", "replace")
+    if 4 * utf8.count("\ufffd") < len(utf8) - len(utf8.encode("ascii", "ignore")):
+        return utf8  # UTF-8 with some damage: most of what is beyond ASCII fits
+    guess = from_bytes(raw[:CHARSET_WINDOW_BYTES]).best()
+    return raw.decode(guess.encoding if guess else "windows-1252", "replace")
+
+
+def _archive_kind(raw: bytes) -> DocumentKind:
+    try:
+        archive = zipfile.ZipFile(BytesIO(raw))
+        names = frozenset(archive.namelist())
+        locked = any(entry.flag_bits & 1 for entry in archive.infolist())
+        with archive.open("mimetype") if "mimetype" in names and not locked else BytesIO() as stated:
+            media_type = stated.read(100).decode("ascii", "replace").strip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise SourceUnreadable("malformed", "a damaged archive") from error
+    if locked:
+        raise SourceUnreadable("encrypted", "the document is protected by a password")
+    for part, kind in (
+        ("word/document.xml", DocumentKind.DOCX),
+        ("xl/workbook.xml", DocumentKind.XLSX),
+        ("ppt/presentation.xml", DocumentKind.PPTX),
+    ):
+        if part in names:
+            return kind
+    if media_type in {DocumentKind.EPUB, DocumentKind.ODT}:
+        return DocumentKind(media_type)
+    raise _not_read(next((mark for mark in REMEDIES if mark in names or mark == media_type), ""))
+
+
+def _old_format(raw: bytes) -> SourceUnreadable:
+    if "EncryptedPackage".encode("utf-16-le") in raw:
+        return SourceUnreadable("encrypted", "the document is protected by a password")
+    return _not_read(next((mark for mark in REMEDIES if f"{mark}\0".encode("utf-16-le") in raw), ""))
+
+
+def _not_read(mark: str) -> SourceUnreadable:
+    remedy = f": save it as {REMEDIES[mark]}" if mark in REMEDIES else ""
+    return SourceUnreadable("wrong_type", f"documents of this format are not read{remedy}")
+
+
+def _text_kind(raw: bytes, suffix: str) -> DocumentKind:
+    if HTML_OPENING.match(raw[:WINDOW_BYTES]):
+        return HTML
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    if _is_notebook(raw):
+        return DocumentKind.NOTEBOOK
+    if suffix == ".eml":
+        return DocumentKind.MAIL if MAIL_HEADER.match(raw) else TEXT
+    if suffix in REMEDIES:
+        raise _not_read(suffix)
+    if suffix in OTHER_TEXT:
+        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
+    return TEXT
+
+
+def _is_notebook(raw: bytes) -> bool:
+    return raw.lstrip()[:1] == b"{" and b'"nbformat"' in raw
+
+
+def _is_binary(raw: bytes) -> bool:
+    if raw.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS)):
+        return False
+    window = raw[:WINDOW_BYTES]
+    controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
+    return b"\0" in raw[:CHARSET_WINDOW_BYTES] or controls > len(window) // 50
+
+
+def _is_no_text(kind: str, opening: bytes) -> bool:
+    magics = (*BINARY_MAGICS, OLE_MAGIC, ZIP_MAGIC, b"PK\x05\x06", GZIP_MAGIC)
+    return kind != PDF and kind not in ARCHIVES and opening.startswith(magics)

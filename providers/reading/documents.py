@@ -1,0 +1,322 @@
+"""From the bytes of a document to its canonical text, whatever its kind: the functions that run in child processes.
+
+`kreuzberg` turns every kind into Markdown, without optical character recognition and without any model; what it
+returns is rewritten as canonical text. Raised everywhere: `SourceUnreadable` with one of its kinds.
+"""
+
+import re
+import zlib
+from dataclasses import replace
+from email.utils import parseaddr
+from io import BytesIO
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import kreuzberg
+import pypdfium2  # type: ignore[import-untyped]
+from lxml import etree  # type: ignore[import-untyped]
+from pypdfium2 import raw as pdfium
+
+from providers.errors import SourceUnreadable
+from providers.reading.canonical_text import (
+    PAGE_MARK,
+    TEXT_LIMIT,
+    BlockKind,
+    CanonicalText,
+    Extraction,
+    canonical_text,
+    clean,
+    one_line,
+)
+from providers.reading.document_kinds import (
+    BINARY,
+    HTML,
+    LARGEST_FILE_BYTES,
+    PDF,
+    TEXT,
+    XML,
+    DocumentKind,
+    decode,
+    kind_of_body,
+    sniff,
+)
+from providers.reading.html_page import PageFacts, is_name, language_code, read_html
+from providers.reading.page_dates import iso_date
+
+PAGE_BYTES: Final = 3_000_000
+"""Of a page of HTML or Markdown; other documents have `LARGEST_FILE_BYTES`."""
+WEB_TEXT_BYTES: Final = 200_000
+"""Of the text of one web page, as UTF-8 (reliability-and-security 2.2)."""
+MOST_PDF_PAGES: Final = 5_000
+MOST_FEED_ENTRIES: Final = 500
+GZIP_WINDOW: Final = 31
+"""zlib's code for a gzip header and the largest window."""
+LANGUAGE_SAMPLE: Final = 4_000
+"""Characters whose language is detected."""
+LEAST_FOR_LANGUAGE: Final = 200
+"""Characters; of fewer the page's own statement is more reliable."""
+LANGUAGES: Final = dict(
+    pair.split(":")
+    for pair in """eng:en deu:de fra:fr spa:es ita:it por:pt nld:nl rus:ru ukr:uk pol:pl ces:cs slk:sk slv:sl hrv:hr
+    srp:sr bul:bg ron:ro hun:hu fin:fi swe:sv dan:da nob:no est:et lav:lv lit:lt ell:el tur:tr heb:he ara:ar pes:fa
+    hin:hi ben:bn urd:ur tam:ta tel:te tha:th vie:vi ind:id kor:ko jpn:ja cmn:zh cat:ca afr:af""".split()
+)
+"""ISO 639-3 of the library → ISO 639-1."""
+INVISIBLE_MODE: Final = 3
+"""Text render mode of PDF: neither filled nor stroked."""
+BEGINNING_ONLY: Final = "the text is long: only its first {length:,} characters are kept"
+NO_TEXT: Final = "the document holds no text, perhaps only scanned pages"
+
+
+def extract(raw: bytes, name: str) -> Extraction:
+    """Extract a file; `name` decides between kinds of text that look alike, and is the title if there is none."""
+    kind = outer = sniff(raw, name)
+    if kind is DocumentKind.GZIP:
+        raw, name = unpack(raw), PurePosixPath(name).stem
+        kind = sniff(raw, name)
+        if kind in BINARY:
+            raise SourceUnreadable("wrong_type", "a compressed file that holds no text")
+    found = _extract(raw, kind)
+    if not found.text.strip():
+        raise SourceUnreadable("no_text", NO_TEXT)
+    media_type = str(outer) if outer is DocumentKind.GZIP else found.media_type
+    return replace(found, media_type=media_type, title=found.title or PurePosixPath(name).stem)
+
+
+def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
+    """Extract a document of the web, perhaps without any text, up to `WEB_TEXT_BYTES` and without its blocks.
+
+    `kind` is provisional, `charset` the server's statement.
+    """
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    found = shorten(_extract(body, kind_of_body(kind, body, name), charset=charset, url=url, limit=WEB_TEXT_BYTES))
+    return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
+
+
+def unpack(raw: bytes) -> bytes:
+    """Unpack a gzip file up to the limit of a file."""
+    unpacker = zlib.decompressobj(GZIP_WINDOW)
+    try:
+        content = unpacker.decompress(raw, LARGEST_FILE_BYTES + 1)
+    except zlib.error as error:
+        raise SourceUnreadable("malformed", "a damaged compressed file") from error
+    if len(content) > LARGEST_FILE_BYTES:
+        raise SourceUnreadable("too_large", f"unpacks to more than {LARGEST_FILE_BYTES} bytes")
+    if not unpacker.eof:
+        raise SourceUnreadable("malformed", "a compressed file that breaks off")
+    return content
+
+
+def shorten(found: Extraction, most_bytes: int = WEB_TEXT_BYTES) -> Extraction:
+    """Shorten the text to whole blocks, and say so in a warning."""
+    data = found.text.encode("utf-8")
+    if len(data) > most_bytes:
+        most = len(data[:most_bytes].decode("utf-8", "ignore"))
+        end = max((_end(found.text, block) for block in found.blocks if _end(found.text, block) <= most), default=0)
+        space = found.text.rfind(" ", 0, most)
+        text = found.text[: end or (space if space > 0 else most)].rstrip()
+        found = replace(found, text=text, cut=True)
+    warnings = [*found.warnings, BEGINNING_ONLY.format(length=len(found.text))] if found.cut else found.warnings
+    return replace(found, warnings=warnings)
+
+
+def _end(text: str, block: Any) -> int:
+    """The end of a block, with the fence that closes code."""
+    end = text.find("\n", block.end + 1) if block.kind is BlockKind.CODE else block.end
+    return end if end >= 0 else len(text)
+
+
+def _extract(
+    raw: bytes, kind: DocumentKind, *, charset: str | None = None, url: str = "", limit: int = TEXT_LIMIT
+) -> Extraction:
+    if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
+        raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
+    if kind is PDF:
+        return _extract_pdf(raw, limit)
+    if kind in BINARY:
+        return _extract_library(raw, kind, limit)
+    text = decode(raw, charset=charset)
+    if kind in {HTML, XML}:
+        return _extract_html(feed_as_html(text) if kind is XML else text, kind, url, limit)
+    if kind is DocumentKind.LOG:
+        fence = "`" * 40
+        return _extraction(
+            canonical_text(f"{fence}\n{clean(text)}\n{fence}", escaped=True, limit=limit), kind, PageFacts()
+        )
+    return _extract_library(clean(text).encode("utf-8"), kind, limit)
+
+
+def _extract_html(markup: str, kind: DocumentKind, url: str, limit: int) -> Extraction:
+    html, facts = read_html(markup, url)
+    markdown = _convert(html.encode("utf-8"), HTML).content if html else ""
+    return _extraction(canonical_text(markdown, escaped=False, limit=limit), kind, facts)
+
+
+def _extract_library(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
+    """Extract a kind that the library reads alone."""
+    is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
+    readable = DocumentKind.MARKDOWN if kind is TEXT else "text/tab-separated-values" if is_tabs else kind
+    found = _convert(raw, readable)
+    return _extraction(canonical_text(clean(found.content), escaped=True, limit=limit), kind, _facts(found.metadata))
+
+
+def _extract_pdf(raw: bytes, limit: int) -> Extraction:
+    found = _convert(without_invisible_text(raw), PDF)
+    text = canonical_text(clean(found.content), escaped=True, limit=limit)
+    pages = _page_offsets(text.text, [page["content"] for page in found.pages or []])
+    return _extraction(replace(text, pages=pages), PDF, _facts(found.metadata))
+
+
+def _extraction(text: CanonicalText, kind: DocumentKind, facts: PageFacts) -> Extraction:
+    headings = (text.text[block.start : block.end] for block in text.blocks if block.kind is BlockKind.HEADING)
+    return Extraction(
+        title=facts.title or next(headings, ""),
+        text=text.text,
+        media_type=str(kind),
+        blocks=text.blocks,
+        language=_language(text.text, facts.language),
+        authors=facts.authors,
+        publisher=facts.publisher,
+        published_at=facts.published_at,
+        pages=text.pages,
+        cut=text.cut,
+    )
+
+
+def _convert(raw: bytes, media_type: str, **options: Any) -> Any:
+    """Convert a document to Markdown with the library."""
+    config = kreuzberg.ExtractionConfig(
+        output_format="markdown",
+        use_cache=False,
+        enable_quality_processing=False,
+        ocr=None,
+        concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
+        pages=kreuzberg.PageConfig(extract_pages=True, insert_page_markers=True, marker_format=f"\n\n{PAGE_MARK}\n\n"),
+        **options,
+    )
+    try:
+        return kreuzberg.extract_bytes_sync(raw, str(media_type), config)
+    except kreuzberg.KreuzbergError as error:
+        message = str(error).lower()
+        if "password" in message or "encrypted" in message:
+            raise SourceUnreadable("encrypted", "the document is protected by a password") from error
+        if "limit" in message or "too large" in message or "exceed" in message:
+            raise SourceUnreadable("too_large", "the document exceeds a limit of its reader") from error
+        raise SourceUnreadable("malformed", "the document is damaged") from error
+
+
+def _facts(stated: dict[str, Any]) -> PageFacts:
+    """The document's statements about itself, as the library found them."""
+    names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
+    title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "") or ""
+    return PageFacts(
+        title=one_line(clean(str(title)))[:300],
+        language=language_code(stated.get("language")),
+        authors=[name for name in (one_line(clean(str(name))) for name in names) if is_name(name)],
+        published_at=iso_date(stated.get("created_at") or stated.get("modified_at")),
+    )
+
+
+def _language(text: str, declared: str | None) -> str | None:
+    """The language of a text: templates often declare one that the text is not in."""
+    sample = text[:LANGUAGE_SAMPLE]
+    if len(sample) < LEAST_FOR_LANGUAGE and declared is not None:
+        return declared
+    detection = kreuzberg.LanguageDetectionConfig(enabled=True, min_confidence=0.8, detect_multiple=False)
+    config = kreuzberg.ExtractionConfig(use_cache=False, enable_quality_processing=False, language_detection=detection)
+    found = kreuzberg.extract_bytes_sync(sample.encode("utf-8"), str(TEXT), config).detected_languages
+    return LANGUAGES.get(found[0], found[0]) if found else declared
+
+
+def _page_offsets(text: str, pages: list[str]) -> list[int]:
+    """The offset of the first words of each page that occur in the text after the page before."""
+    offsets: list[int] = []
+    place = 0
+    for page in pages:
+        for line in page.splitlines()[:5]:
+            words = re.findall(r"\w+", clean(line))[:6]
+            found = re.compile(r"\W+".join(words)).search(text, place) if len("".join(words)) > 3 else None
+            if found is not None:
+                place = found.start()
+                break
+        offsets.append(max(text.rfind("\n", 0, place) + 1, offsets[-1] if offsets else 0))
+    return offsets
+
+
+def without_invisible_text(raw: bytes) -> bytes:
+    """Remove text of render mode 3 (neither filled nor stroked) from the pages of a PDF that show no image.
+
+    On a page with an image such text is what was recognised on a scan, and the image shows it.
+    """
+    try:
+        document = pypdfium2.PdfDocument(raw)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise SourceUnreadable("encrypted", "the document is protected by a password") from error
+        raise SourceUnreadable("malformed", "a damaged PDF") from error
+    try:
+        if len(document) > MOST_PDF_PAGES:
+            raise SourceUnreadable("too_large", f"the document has more than {MOST_PDF_PAGES} pages")
+        if not sum(_remove_invisible(page) for page in document):
+            return raw
+        changed = BytesIO()
+        document.save(changed)
+        return changed.getvalue()
+    except pypdfium2.PdfiumError as error:
+        raise SourceUnreadable("malformed", "a damaged PDF") from error
+    finally:
+        document.close()
+
+
+def _remove_invisible(page: Any) -> int:
+    """Remove the invisible text of a page, and return the number of its pieces."""
+    invisible = []
+    for number in range(pdfium.FPDFPage_CountObjects(page)):
+        piece = pdfium.FPDFPage_GetObject(page, number)
+        kind = pdfium.FPDFPageObj_GetType(piece)
+        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            return 0
+        if kind == pdfium.FPDF_PAGEOBJ_TEXT and pdfium.FPDFTextObj_GetTextRenderMode(piece) == INVISIBLE_MODE:
+            invisible.append(piece)
+    for piece in invisible:
+        pdfium.FPDFPage_RemoveObject(page, piece)
+        pdfium.FPDFPageObj_Destroy(piece)
+    if invisible:
+        pdfium.FPDFPage_GenerateContent(page)
+    return len(invisible)
+
+
+def feed_as_html(text: str) -> str:
+    """Write a feed (RSS, Atom) as HTML: each entry is a heading with its date and summary. Other XML is refused.
+
+    The parser resolves no entities and loads nothing; a document type is refused.
+    """
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise SourceUnreadable("malformed", "the document declares a type or entities of its own")
+    try:
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True)
+        root = etree.fromstring(clean(text).strip().encode("utf-8"), parser)
+    except etree.XMLSyntaxError as error:
+        raise SourceUnreadable("malformed", "a damaged XML document") from error
+    if etree.QName(root).localname not in {"rss", "RDF", "feed"}:
+        raise SourceUnreadable("wrong_type", "XML that is no feed is not read")
+    entries = [root, *(element for element in root.iter("{*}item", "{*}entry"))][: MOST_FEED_ENTRIES + 1]
+    return "".join(map(_entry_as_html, entries))
+
+
+def _entry_as_html(entry: Any) -> str:
+    """An entry, or the head of the feed."""
+    parts = {etree.QName(part).localname: "".join(part.itertext()) for part in entry.iterchildren("{*}*")}
+    if "channel" in parts:
+        return _entry_as_html(entry.find("{*}channel"))
+    words = {name: next((parts[key] for key in keys if key in parts), "") for name, keys in FEED_PARTS.items()}
+    title = re.sub(r"[<>&]", " ", words["title"])
+    return f"<h2>{title}</h2><p>{iso_date(words['date']) or ''}</p><div>{words['summary']}</div>"
+
+
+FEED_PARTS: Final = {
+    "title": ("title",),
+    "date": ("pubDate", "published", "updated", "date", "lastBuildDate"),
+    "summary": ("encoded", "content", "summary", "description"),
+}

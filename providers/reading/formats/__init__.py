@@ -1,1 +1,0 @@
-"""Documents that are no HTML page."""

@@ -1,1 +1,0 @@
-"""HTML pages: what readers see of them, as canonical text."""

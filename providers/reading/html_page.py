@@ -1,0 +1,430 @@
+"""HTML pages: their visible content without navigation, as clean HTML, and their statements about themselves.
+
+libxml2 parses the page and one walk prepares it, so that every pass is linear. `documents` turns the result into text.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Final, TypeAlias
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from providers.errors import SourceUnreadable
+from providers.reading.canonical_text import LINK_MARK, LIST_END_MARK, LITERAL_MARK, TERM_MARK, clean, one_line
+from providers.reading.page_dates import date_in_url, iso_date
+
+Element: TypeAlias = Any
+"""An element of lxml, which has no type stubs."""
+
+PAGE_CHARACTERS: Final = 3_000_000
+MOST_TAGS: Final = 200_000
+MOST_ATTRIBUTES: Final = 1_000
+"""Of one tag. These figures and the next: reliability-and-security 2.2, before any parser."""
+DEEPEST: Final = 512
+TAG: Final = re.compile(r"<[a-zA-Z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
+QUOTED: Final = re.compile(r"\"[^\"]*+\"|'[^']*+'")
+ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
+
+HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
+DROPPED: Final = frozenset(
+    """script style noscript template svg iframe object embed applet canvas audio video map nav footer button input
+    select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr""".split()
+)
+KEPT: Final = frozenset("p ul ol li dl dt dd pre code table tr td th".split()).union(HEADINGS)
+BLOCKS: Final = frozenset(
+    """address article aside blockquote body center details div fieldset figcaption figure form frameset header hgroup
+    html legend main search section summary tbody tfoot thead""".split()
+)
+"""Written as `div`."""
+RENAMED: Final = {
+    "caption": "p", "dir": "ul", "xmp": "pre", "listing": "pre", "plaintext": "pre", "kbd": "code", "samp": "code",
+    "tt": "code",
+}  # fmt: skip
+"""Of all other elements, such as links and emphasis, only the words are written."""
+NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
+INLINE: Final = frozenset(("code", "br"))
+DEEPEST_WRITTEN: Final = 40
+"""`kreuzberg` drops what is nested deeper than 60; what is deeper than this is written as a sequence of blocks."""
+LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "article", "form")
+"""Elements in the cells of tables that only arrange a page."""
+PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
+LONGEST_CELL: Final = 1_500
+"""Characters in a cell of a table without headers; more of them are columns of a page."""
+
+NAVIGATION_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
+NAVIGATION: Final = frozenset(
+    """navheader navfooter navbar navigation breadcrumb breadcrumbs fancy_toc toc table-of-contents skip-link skiplink
+    skip-links headerlink anchorjs-link mw-editsection mw-jump-link printfooter catlinks navbox cookie-banner
+    cookie-notice cookiebanner sphinxsidebar toctree-wrapper edit-this-page pagination""".split()
+)
+"""Classes and ids of navigation, wherever they are used."""
+PERHAPS_NAVIGATION: Final = frozenset(
+    "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
+)
+"""Parts of classes and ids of navigation, if it is mostly links."""
+MOSTLY_LINKS: Final = 0.5
+"""Share of the words that are words of links."""
+CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
+BOXES: Final = frozenset(
+    """note tip warning caution important danger hint attention admonition example figure sidebar footnote footnotes
+    informalexample equation alert""".split()
+)
+"""Classes of boxes inside a section: a heading in one begins no section."""
+TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title", "doctitle"))
+LEAST_MAIN_CHARACTERS: Final = 200
+READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
+FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
+ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split())
+
+LONGEST_FACT: Final = 300
+LONGEST_NAME: Final = 70
+"""Characters: nobody sees these statements, so that a message to a model must not pass for a name."""
+MOST_AUTHORS: Final = 20
+MOST_NODES: Final = 200
+AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "parsely-author")
+PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher", "application-name")
+DATES: Final = (
+    *("article:published_time", "citation_publication_date", "citation_date", "dc.date", "dcterms.created", "date"),
+    *("dcterms.date", "pubdate", "parsely-pub-date", "datepublished", "article:modified_time", "dcterms.modified"),
+)
+WORKS: Final = ("Article", "Posting", "Report", "Book", "Dataset", "CreativeWork", "WebPage", "Thesis")
+"""Ends of the schema.org types that a page can be."""
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """Statements of a page about itself; empty for what it does not state."""
+
+    title: str = ""
+    language: str | None = None
+    authors: list[str] = field(default_factory=list)
+    publisher: str | None = None
+    published_at: str | None = None
+
+
+def read_html(markup: str, url: str = "") -> tuple[str, PageFacts]:
+    """Return the content of a page as clean HTML, empty if nothing is visible, and its facts.
+
+    Raises `SourceUnreadable` too_large, malformed.
+    """
+    check_size(markup)
+    data = clean(markup).encode("utf-8")
+    parser = etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, encoding="utf-8")
+    try:
+        root = etree.fromstring(data, parser) if data.strip() else None
+    except etree.XMLSyntaxError as error:
+        raise SourceUnreadable("malformed", "the page is no HTML") from error
+    if root is None:
+        return "", PageFacts()
+    facts, body = _facts(root, url), root.find("body")
+    if body is None:
+        return "", facts
+    writer = _Writer()
+    try:
+        writer.write(body, 0)
+    except RecursionError as error:
+        raise SourceUnreadable("too_large", "elements are nested too deep") from error
+    return writer.content(), facts
+
+
+def check_size(markup: str) -> None:
+    """Refuse markup that hangs parsers. Raises `SourceUnreadable` too_large."""
+    if len(markup) > PAGE_CHARACTERS:
+        raise SourceUnreadable("too_large", f"the page is larger than {PAGE_CHARACTERS} characters")
+    tags = 0
+    for found in TAG.finditer(markup):
+        tags += 1
+        size = found.end() - found.start()
+        if size > MOST_ATTRIBUTES and len(ATTRIBUTE.findall(QUOTED.sub("=", found.group()))) > MOST_ATTRIBUTES:
+            raise SourceUnreadable("too_large", f"a tag has more than {MOST_ATTRIBUTES} attributes")
+    if tags > MOST_TAGS:
+        raise SourceUnreadable("too_large", f"the page has more than {MOST_TAGS} tags")
+
+
+class _Writer:
+    """One walk over a page that writes its words and those of its elements that Markdown knows."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._mains: list[tuple[int, int, int]] = []
+        """Of each main element: the first and the last part, and its characters."""
+        self._characters = 0
+        self._nesting = 0
+        self._boxes = 0
+        self._preformatted = 0
+        self._titles = 0
+        self._layout: set[Element] = set()
+        """Tables that arrange the page."""
+
+    def content(self) -> str:
+        """The one element that the page marks as its content, if it has words enough; else the whole page."""
+        start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
+        return "".join(self._parts[start:end] if characters >= LEAST_MAIN_CHARACTERS else self._parts)
+
+    def write(self, element: Element, depth: int) -> tuple[int, int]:
+        """Write all that is in an element; return its number of words, and of words of links.
+
+        Raises `SourceUnreadable` too_large for elements that are nested too deep.
+        """
+        if depth > DEEPEST:
+            raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
+        words, linked = self._text(element.text), 0
+        for child in element:
+            below, below_linked = self._child(child, depth + 1)
+            words, linked = words + below + self._text(child.tail), linked + below_linked
+        return words, words if element.tag == "a" and element.get("href") is not None else linked
+
+    def _child(self, element: Element, depth: int) -> tuple[int, int]:
+        """Write an element, unless nobody sees it or it is navigation; return its words and those of links."""
+        tag = element.tag
+        if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
+            return 0, 0
+        names = f"{element.get('class', '')} {element.get('id', '')}".lower().split()
+        role, may_be_dropped = element.get("role"), tag not in CONTENT
+        if may_be_dropped and (role in NAVIGATION_ROLES or not NAVIGATION.isdisjoint(names)):
+            return 0, 0
+        start, characters, titles = len(self._parts), self._characters, self._titles
+        self._titles += tag == "h1"
+        words, linked = self._element(element, depth, names)
+        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and _may_be_navigation(names)
+        if (may_be_dropped and is_navigation) or (tag == "header" and titles == self._titles):
+            del self._parts[start:]
+            self._mains = [main for main in self._mains if main[0] < start]
+        elif tag == "main" or role == "main":
+            self._mains.append((start, len(self._parts), self._characters - characters))
+        return words, linked
+
+    def _element(self, element: Element, depth: int, names: list[str]) -> tuple[int, int]:
+        """Write an element between its tags."""
+        tag = element.tag
+        if tag == "br":
+            self._parts.append("<br>")
+        if tag in {"sup", "sub"}:
+            return self._script(element, depth)
+        if tag == "table":
+            self._begin_table(element, depth)
+        written = self._tag_for(element, names)
+        boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
+        self._open(element, written)
+        first = len(self._parts)
+        self._boxes += boxed
+        self._preformatted += written == "pre"
+        self._nesting += written != ""
+        found = self.write(element, depth) if tag != "caption" or element.getparent().tag != "table" else (0, 0)
+        self._nesting -= written != ""
+        self._preformatted -= written == "pre"
+        self._boxes -= boxed
+        words, linked = found
+        if written in {"p", "li"} and linked >= max(1, MOSTLY_LINKS * words):
+            self._parts.insert(first, LINK_MARK)
+        self._close(written)
+        return words, linked
+
+    def _tag_for(self, element: Element, names: list[str]) -> str:
+        tag = element.tag
+        if tag in HEADINGS and self._boxes:
+            return "p"
+        if tag == "div" and not TITLES.isdisjoint(names):
+            return "h1"
+        if tag in PARTS_OF_TABLES and next(element.iterancestors("table"), element) in self._layout:
+            return "div"
+        if tag in BLOCKS:
+            return "div"
+        return tag if tag in KEPT else RENAMED.get(tag, "")
+
+    def _open(self, element: Element, written: str) -> None:
+        if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
+            numbers = "".join(
+                f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
+            )
+            self._parts.append(f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
+        elif written:
+            self._parts.append("<hr>")
+
+    def _close(self, written: str) -> None:
+        if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
+            self._parts.append(f"</{written}>" + (f"<p>{LIST_END_MARK}</p>" if written == "dl" else ""))
+        elif written:
+            self._parts.append("<hr>")
+
+    def _begin_table(self, table: Element, depth: int) -> None:
+        """Write the caption of a table above it, and note one that only arranges the page."""
+        if self._nesting + 4 > DEEPEST_WRITTEN or not _is_data(table):
+            self._layout.add(table)
+        for caption in table.iterchildren("caption"):
+            if not is_hidden(caption):
+                self._parts.append("<p>")
+                self.write(caption, depth + 1)
+                self._parts.append("</p>")
+
+    def _script(self, element: Element, depth: int) -> tuple[int, int]:
+        """Write a superscript or subscript as text: `^32`, `_i`. Marks of footnotes go, ordinals stay as they are."""
+        start = len(self._parts)
+        words, linked = self.write(element, depth)
+        inner = "".join(self._parts[start:]).strip()
+        del self._parts[start:]
+        if inner and not (linked and FOOTNOTE.fullmatch(inner)):
+            is_raised = element.tag == "sup"
+            mark = "" if is_raised and inner.lower() in ORDINALS else "^" if is_raised else "_"
+            self._parts.append(mark + inner)
+        return words, linked
+
+    def _text(self, text: str | None) -> int:
+        """Write a text with its white space collapsed; return its number of words."""
+        if not text:
+            return 0
+        split = text.split()
+        if self._preformatted:
+            written = text
+        elif not split:
+            written = " "
+        else:
+            written = (" " if text[0].isspace() else "") + " ".join(split) + (" " if text[-1].isspace() else "")
+            if split[0][0] in "#`~|>-*" and READS_AS_MARKUP.match(" ".join(split[:2])):
+                written = LITERAL_MARK + written
+        self._characters += len(written)
+        self._parts.append(escape(written, quote=False))
+        return len(split)
+
+
+def is_hidden(element: Element) -> bool:
+    """Tell whether an attribute of an element itself hides it: `hidden`, or a style."""
+    if element.get("hidden") is not None:
+        return True
+    style = element.get("style")
+    return style is not None and any(map(_hides, style.lower().replace("!important", "").split(";")))
+
+
+def _hides(declaration: str) -> bool:
+    name, _, value = (part.strip() for part in declaration.partition(":"))
+    if name in {"opacity", "font-size"}:
+        number = value.rstrip("%abcdefghijklmnopqrstuvwxyz ")
+        return number != "" and not number.strip("0.")
+    return (name, value) in {("display", "none"), ("visibility", "hidden")}
+
+
+def _may_be_navigation(names: list[str]) -> bool:
+    return any(part in PERHAPS_NAVIGATION for name in names for part in name.replace("_", "-").split("-"))
+
+
+def _is_button_of_heading(element: Element) -> bool:
+    """Tell whether an element is the button that opens the text below a heading: its words are the heading's."""
+    return element.tag == "button" and next(element.iterancestors(*HEADINGS, "dt", "summary"), None) is not None
+
+
+def _is_number(value: str | None) -> bool:
+    """Tell whether a span, or the start of a list, is a small number."""
+    return value is not None and len(value) < 4 and value.isascii() and value.isdecimal()
+
+
+def _is_data(table: Element) -> bool:
+    """Tell whether a table holds data rather than the layout of a page."""
+    if table.get("role") in {"presentation", "none"} or next(table.iterdescendants(*LAYOUT), None) is not None:
+        return False
+    if next(table.iter("th"), None) is not None:
+        return True
+    rows = [len(row) for row in table.iter("tr") if len(row)]
+    return (
+        len(rows) > 1
+        and max(rows) > 1
+        and all(sum(map(len, cell.itertext())) <= LONGEST_CELL for cell in table.iter("td"))
+    )
+
+
+def _facts(root: Element, url: str) -> PageFacts:
+    """Read meta elements, then schema.org objects (JSON-LD), then the marks of the text."""
+    named: dict[str, list[str]] = {}
+    for meta in root.iter("meta"):
+        key = (meta.get("name") or meta.get("property") or meta.get("itemprop") or "").lower()
+        if key and (value := one_line(meta.get("content") or "")[:LONGEST_FACT]):
+            named.setdefault(key, []).append(value)
+    works = list(_works(root))
+    title = root.find(".//title")
+    dates = (value for key in DATES for value in named.get(key, ()))
+    return PageFacts(
+        title=(one_line("".join(title.itertext())) if title is not None else _first(named.get("og:title", ())))[
+            :LONGEST_FACT
+        ],
+        language=language_code(root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang"))
+        or language_code(_first(_strings(works, "inLanguage"))),
+        authors=_names(next((named[key] for key in AUTHORS if key in named), ()))
+        or _names(_strings(works, "author"))
+        or _names(_bylines(root)),
+        publisher=_first(_names(value for key in PUBLISHERS for value in named.get(key, ())))
+        or _first(_names(_strings(works, "publisher")))
+        or None,
+        published_at=_first(filter(None, map(iso_date, (*dates, *_strings(works, "datePublished"), *_times(root)))))
+        or date_in_url(url),
+    )
+
+
+def language_code(value: str | None) -> str | None:
+    """Return the two or three letters of a language tag such as `de-AT`, or None."""
+    code = re.split("[-_]", (value or "").strip().lower())[0]
+    return code if code.isascii() and code.isalpha() and len(code) in {2, 3} else None
+
+
+def _works(root: Element) -> Iterator[dict[str, Any]]:
+    """The schema.org objects that the page can be; malformed ones state nothing."""
+    for script in root.iter("script"):
+        if (script.get("type") or "").split(";")[0].strip().lower() != "application/ld+json":
+            continue
+        try:
+            waiting = [json.loads(script.text or "")]
+        except (ValueError, RecursionError):
+            continue
+        for _ in range(MOST_NODES):
+            node = waiting.pop(0) if waiting else None
+            if isinstance(node, list):
+                waiting += node[:MOST_NODES]
+            elif isinstance(node, dict):
+                waiting += [node[key] for key in ("@graph", "mainEntity") if key in node]
+                if any(kind.endswith(WORKS) for kind in _texts(node.get("@type"))):
+                    yield node
+
+
+def _strings(works: Iterable[dict[str, Any]], key: str) -> list[str]:
+    """The texts under a key of the first object that has it: of people and organisations, their names."""
+    return next((found for work in works if (found := _texts(work.get(key)))), [])
+
+
+def _texts(value: Any) -> list[str]:
+    items = (value if isinstance(value, list) else [value])[:MOST_AUTHORS]
+    texts = [item.get("name") if isinstance(item, dict) else item for item in items]
+    return [one_line(clean(text))[:LONGEST_FACT] for text in texts if isinstance(text, str)]
+
+
+def _bylines(root: Element) -> list[str]:
+    """The words of elements that are marked as naming the author."""
+    marked = root.xpath(".//*[@rel='author' or @itemprop='author' or contains(@class, 'byline')]")
+    lines = [one_line("".join(element.itertext()))[: 2 * LONGEST_NAME] for element in marked[:MOST_AUTHORS]]
+    return [re.sub(r"^(?:by|von|par|por|di|door)\s+", "", line, flags=re.IGNORECASE) for line in lines if " " in line]
+
+
+def _times(root: Element) -> list[str]:
+    """The date that is marked as the publication, or the only one of the page."""
+    times = {element.get("datetime"): element for element in root.iter("time") if element.get("datetime")}
+    marked = [
+        date
+        for date, element in times.items()
+        if element.get("pubdate") is not None or "publi" in f"{element.get('itemprop')} {element.get('class')}".lower()
+    ]
+    return marked or (list(times) if len(times) == 1 else [])
+
+
+def _names(values: Iterable[str]) -> list[str]:
+    """Those that can be names rather than messages, each once."""
+    return list(dict.fromkeys(value for value in values if is_name(value)))[:MOST_AUTHORS]
+
+
+def is_name(words: str) -> bool:
+    """Tell whether a statement can be a name, or a list of names, rather than a message."""
+    parts = words.replace(";", ",").split(",")
+    return bool(words) and max(map(len, parts)) <= LONGEST_NAME and len(words) <= LONGEST_FACT and "://" not in words
+
+
+def _first(values: Iterable[str]) -> str:
+    return next(iter(values), "")

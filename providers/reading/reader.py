@@ -1,0 +1,253 @@
+"""Readers: of the web, with a cache before it, and of all sources by their address.
+
+A page is fetched through the one way out, understood in a child process, and cached for a day: its text and its bytes
+are in the content store, the cache refers to them.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
+from typing import Final, Protocol
+
+import httpx2
+from pydantic import Field
+
+from contracts.addresses import canonical_url
+from contracts.base import StrictContract
+from contracts.evidence import DocumentRef
+from contracts.names import CORPUS_SCHEME
+from providers.domains import ANYWHERE, DENIED, NOT_ALLOWED, Domains
+from providers.errors import ContentMissing, ProviderError, SourceUnreadable
+from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
+from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
+from providers.reading.canonical_text import Extraction
+from providers.reading.document_kinds import (
+    ARCHIVES,
+    OPENING_BYTES,
+    PDF,
+    PERHAPS_PDF,
+    DocumentKind,
+    check_media_type,
+    provisional_kind,
+)
+from providers.reading.egress.body import BodyLimits, FetchPolicy
+from providers.reading.egress.client import Egress, Fetched
+from providers.reading.robots import Robots
+from providers.shared.cache import PAGE, Cache, Cached
+
+DEFAULT_TENANT: Final = "default"
+LEAST_TEXT: Final = 20
+"""Characters of a page: one that needs scripts, or asks whether a person is reading, often says less."""
+STATED: Final = ("title", "media_type", "authors", "publisher", "published_at", "language", "warnings", "pages")
+"""Fields that an extraction, a document and its cached form share."""
+PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
+LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
+LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, DocumentKind.CSV, DocumentKind.MAIL, DocumentKind.NOTEBOOK}
+POLICY: Final = FetchPolicy(
+    accept="text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
+    check_type=check_media_type,
+    kind_of=provisional_kind,
+    opening_bytes=OPENING_BYTES,
+    limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
+    seconds=PAGE_LIMITS.seconds,
+)
+"""Figures: reliability-and-security 2.2. The time counts for robots.txt, redirects and the page together."""
+KILLED: Final = {
+    "timeout": ("timeout", "reading took too long"),
+    "memory": ("memory", "reading needed too much memory"),
+    "crash": ("malformed", "the document made its reader crash"),
+}
+
+
+class PolitenessOfHosts(Protocol):
+    """Limits how often, and by how many workers at once, a host is visited."""
+
+    def visit(self, host: str, holder: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
+        """Hold one visitor's place at a host (`name`, or `name:port`) for the time of the block.
+
+        `delay_seconds` is the wait between two visits that the host asks for. `holder` names the logical read: one
+        that is made to wait keeps its place for its next attempt. Raises `RateLimited` before the block.
+        """
+
+
+class WebReader:
+    """A `Reader` of http and https URLs."""
+
+    def __init__(
+        self,
+        egress: Egress,
+        pool: SubprocessPool,
+        robots: Robots,
+        policy: FetchPolicy = POLICY,
+        politeness: PolitenessOfHosts | None = None,
+    ) -> None:
+        self._egress = egress
+        self._pool = pool
+        self._robots = robots
+        self._policy = policy
+        self._politeness = politeness
+
+    async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Fetch and extract a document; its URL is the one that the redirects ended at.
+
+        No host outside the domains is asked for the page. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
+        and extraction do, and too_little_text; `Unavailable`, `RateLimited`.
+        """
+        way: list[str] = []
+        fetched = await self._fetch(url, domains, way)
+        arguments = fetched.body, fetched.kind, fetched.charset, fetched.url
+        found = await _extract(self._pool, "providers.reading.documents:read_page", *arguments)
+        length = len(found.text.strip())
+        if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
+            reason = f"too little text ({length} characters), HTTP status {fetched.status}"
+            raise SourceUnreadable("too_little_text", reason)
+        stated = {name: getattr(found, name) for name in STATED}
+        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, way=way, **stated)
+
+    async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
+        """Fetch a document; every host on the way is visited once, until the document is here."""
+        holder = f"read/{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}"
+        visited: set[str] = set()
+
+        async with AsyncExitStack() as visits:
+
+            async def permit(target: httpx2.URL) -> None:
+                domains.check(str(target))
+                way.append(str(target))
+                delay = await self._robots.check(target)
+                host = target.netloc.decode("ascii")
+                if self._politeness is not None and host not in visited:
+                    await visits.enter_async_context(self._politeness.visit(host, holder, delay))
+                    visited.add(host)
+
+            return await self._egress.fetch(url, self._policy, permit)
+
+
+async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extraction:
+    """Extract a file in a child process. Raises `SourceUnreadable`."""
+    return await _extract(pool, "providers.reading.documents:extract", raw, name)
+
+
+async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
+    try:
+        found = await pool.call(function, *arguments)
+    except (TaskKilled, TaskFailed) as error:
+        raise as_unreadable(error) from error
+    assert isinstance(found, Extraction)
+    return found
+
+
+def as_unreadable(error: ProviderError) -> SourceUnreadable:
+    """Translate what ended a child process into the reason why its document cannot be used.
+
+    Raises any error that is no fault of the document.
+    """
+    match error:
+        case SourceUnreadable():
+            return error
+        case TaskKilled(kind=kind):
+            return SourceUnreadable(*KILLED[kind])
+        case TaskFailed(type_name=type_name):
+            return SourceUnreadable("malformed", f"the document made its reader fail ({type_name})")
+        case _:
+            raise error
+
+
+class CachedReader:
+    """A reader that fetches a page once a day. Documents are cached, failures are not."""
+
+    def __init__(
+        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
+    ) -> None:
+        """`identity` gives the same text for addresses of the same page."""
+        self._reader = reader
+        self._cache = cache
+        self._identity = identity
+        self._codec = DocumentCodec(content)
+
+    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
+
+        A page is cached for all runs, and returned only to those whose domains allow every address on its way.
+        """
+        domains.check(url)
+        found = await self._find(url, tenant, domains)
+        for address in (*found.value.way, found.value.url):
+            domains.check(address)
+        return replace(found.value, cached=True) if found.hit else found.value
+
+    async def _find(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
+        while True:
+            own_read = False
+
+            async def make() -> ExtractedDocument:
+                nonlocal own_read
+                own_read = True
+                return await self._reader.read(url, domains)
+
+            try:
+                return await self._cache.get_or_make(PAGE, tenant, self._identity(url), make, self._codec)
+            except SourceUnreadable as error:
+                # Readers that wait for one page share one failure, but the domains of another reader are not ours.
+                if own_read or error.kind not in (DENIED, NOT_ALLOWED):
+                    raise
+
+
+class CachedPage(StrictContract):
+    """A document without its bytes and its text."""
+
+    url: str
+    title: str
+    media_type: str
+    raw: DocumentRef
+    text: DocumentRef
+    authors: list[str] = Field(default_factory=list)
+    publisher: str | None = None
+    published_at: str | None = None
+    language: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+    pages: list[int] = Field(default_factory=list)
+    way: list[str] = Field(default_factory=list)
+
+
+class DocumentCodec:
+    """Documents as JSON that refers to the content store."""
+
+    def __init__(self, content: ContentStore) -> None:
+        self._content = content
+
+    async def encode(self, value: ExtractedDocument) -> str:
+        """Store text and bytes, and return the references. Raises `StorageFull`, `Unavailable`."""
+        raw, text = await asyncio.gather(
+            self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
+        )
+        stated = {name: getattr(value, name) for name in STATED}
+        return CachedPage(url=value.url, raw=raw, text=text, way=value.way, **stated).model_dump_json()
+
+    async def decode(self, text: str) -> ExtractedDocument:
+        """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
+        page = CachedPage.model_validate_json(text)
+        try:
+            raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
+        except ContentMissing as error:
+            raise ValueError("the document of a cached page is gone") from error
+        stated = {name: getattr(page, name) for name in STATED}
+        return ExtractedDocument(url=page.url, text=words, raw=raw, way=page.way, **stated)
+
+
+class RoutedReader:
+    """One reader for all sources: documents of a corpus from there, everything else from the web."""
+
+    def __init__(self, corpora: Corpora, web: TenantReader) -> None:
+        self._corpora = corpora
+        self._web = web
+
+    async def read(
+        self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE, corpus_digest: str = ""
+    ) -> ExtractedDocument:
+        """Read a document by its address; domains restrict the web alone. Raises what the responsible reader raises."""
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url, corpus_digest)
+        return await self._web.read(url, tenant=tenant, domains=domains)

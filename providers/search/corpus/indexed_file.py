@@ -1,0 +1,127 @@
+"""Reading one file for the index: runs in a child process and returns what the writer only has to insert."""
+
+import hashlib
+import re
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from providers.reading.canonical_text import BlockKind, Extraction
+from providers.reading.documents import extract
+from providers.reading.regular_files import read_regular_file
+from providers.search.corpus.scanning import refuse_key
+from providers.text import detect_language, stem, words
+
+TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
+LANGUAGE_SAMPLE: Final = 20_000
+"""Characters of a file whose language is detected."""
+CHUNK_CHARACTERS: Final = 700
+"""Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
+PATH_SEPARATOR: Final = " › "
+PARTS: Final = re.compile(r"[._'’-]")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """Everything that the index stores of a file."""
+
+    raw_hash: str
+    text_hash: str
+    media_type: str
+    title: str
+    authors: list[str]
+    publisher: str | None
+    published_at: str | None
+    language: str | None
+    """The language of its words."""
+    pages: list[int]
+    packed_text: bytes
+    sections: list[tuple[int, int, str]]
+    """Start, end and heading path, outermost heading first; together they cover the text."""
+    chunks: list[tuple[int, int, int, str]]
+    """Number of the section, start, end, and keys: what is ranked."""
+
+
+def read_for_index(root: str, path: str, language: str) -> IndexedFile:
+    """Read, extract and cut a file below a root; without a language, in its own. Raises `SourceUnreadable`."""
+    raw = read_regular_file(Path(root) / path, Path(root))
+    refuse_key(raw)
+    document = extract(raw, PurePosixPath(path).name)
+    refuse_key(document.text)  # packed, or in another encoding
+    language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
+    sections = sections_of(document)
+    chunks = [
+        (number, start, stop, chunk_keys(document.text[start:stop], sections[number][2], document.title, language))
+        for number, start, stop in chunks_of(document, sections)
+    ]
+    encoded = document.text.encode("utf-8")
+    return IndexedFile(
+        raw_hash=sha256(raw),
+        text_hash=sha256(encoded),
+        media_type=document.media_type,
+        title=document.title,
+        authors=document.authors,
+        publisher=document.publisher,
+        published_at=document.published_at,
+        language=language,
+        pages=document.pages,
+        packed_text=zlib.compress(encoded, 6),
+        sections=sections,
+        chunks=chunks,
+    )
+
+
+def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
+    """Start, end and heading path of the sections of a document."""
+    sections: list[tuple[int, int, str]] = []
+    path: list[tuple[int, str]] = []
+    start = 0
+    for block in document.blocks:
+        if block.kind is BlockKind.HEADING:
+            begin = block.start - block.level - 1  # its signs and a space
+            if begin > start:
+                sections.append((start, begin, PATH_SEPARATOR.join(title for _, title in path)))
+            path = [entry for entry in path if entry[0] < block.level]
+            path.append((block.level, document.text[block.start : block.end]))
+            start = begin
+    return [*sections, (start, len(document.text), PATH_SEPARATOR.join(title for _, title in path))]
+
+
+def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> list[tuple[int, int, int]]:
+    """Section number, start and end of groups of neighbouring blocks; a long block is one by itself."""
+    chunks: list[tuple[int, int, int]] = []
+    number = 0
+    for block in document.blocks:
+        while block.start >= sections[number][1]:
+            number += 1
+        if block.kind is BlockKind.HEADING:
+            continue
+        if chunks and chunks[-1][0] == number and block.end - chunks[-1][1] <= CHUNK_CHARACTERS:
+            chunks[-1] = (number, chunks[-1][1], block.end)
+        else:
+            chunks.append((number, block.start, block.end))
+    return chunks
+
+
+def chunk_keys(text: str, heading: str, title: str, language: str) -> str:
+    """The keys under which a chunk is found, separated by spaces: its own, its headings' and its title's."""
+    return " ".join(_joined_keys(word, language) for word in words(f"{text}\n{heading}\n{title}"))
+
+
+def word_keys(word: str, language: str) -> list[str]:
+    """The stem of a word and, for a compound, the stems of its parts."""
+    return _joined_keys(word, language).split(" ")
+
+
+@lru_cache(maxsize=200_000)
+def _joined_keys(word: str, language: str) -> str:
+    whole = stem(word, language)
+    parts = [stem(part, language) for part in PARTS.split(word) if len(part) > 1]
+    return whole if not parts or parts == [whole] else " ".join((whole, *parts))
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 as `sha256:<hex>`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()

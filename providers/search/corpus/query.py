@@ -1,0 +1,130 @@
+"""One query to one index: from matching chunks to sections to documents, the same for the same index."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from contracts.evidence import SearchHit, SectionHint
+from contracts.messages import SearchRequest, SearchResponse
+from providers.search.corpus.definitions import document_url
+from providers.search.corpus.index import Chunk, IndexReader, open_index
+from providers.search.corpus.indexed_file import word_keys
+from providers.text import question_stems, words
+
+PROVIDER: Final = "corpus"
+MOST_RESULTS: Final = 200
+CHUNK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
+"""Shares of the scores of the best chunks in a section's: a long section must not win by repeating."""
+SECTION_FLOOR: Final = 0.25
+"""Share of the best section's score below which a further section of a document is no hint."""
+MOST_SECTIONS: Final = 8
+COVERAGE_FLOOR: Final = 0.2
+"""Share of the weight of the question's words that a document's best chunks must have."""
+SNIPPET_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True)
+class RankedSection:
+    """A section of a document with its matching chunks, best first."""
+
+    document: int
+    number: int
+    score: float
+    chunks: tuple[Chunk, ...]
+
+
+def search_index(path: Path, corpus: str, language: str, request: SearchRequest) -> SearchResponse:
+    """Answer a query from an index, by document; without a language, in that of the index.
+
+    Raises `CorpusUnknown`, `IndexDamaged`, `Unavailable`.
+    """
+    with open_index(path) as index:
+        language = index.value("language") or language or "en"
+        stems = question_stems(request.text, language)
+        counts = {key: index.document_count(key) for key in stems}
+        weights = _weights(counts, index.documents())
+        chunks = index.best_chunks(searched_keys(request.text, stems, language))
+        ranked = rank(chunks, index.paths({chunk.document for chunk in chunks}))
+        first = max(0, request.offset)
+        last = first + max(0, min(request.max_results, MOST_RESULTS))
+        hits = [
+            _hit(index, corpus, sections, weights, language, number)
+            for number, sections in enumerate(ranked[first:last], start=first + 1)
+        ]
+        return SearchResponse(
+            provider=PROVIDER,
+            hits=[hit for hit in hits if hit is not None],
+            documents_searched=index.documents(),
+            term_documents=counts,
+        )
+
+
+def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
+    """The keys to look for: the stems, and the parts of compounds."""
+    known = set(stems)
+    found = (word_keys(word, language) for word in words(text))
+    return list(dict.fromkeys([*stems, *(key for keys in found if keys[0] in known for key in keys)]))
+
+
+def rank(chunks: Iterable[Chunk], paths: Mapping[int, str]) -> list[list[RankedSection]]:
+    """The matching sections of each document, best first; documents by their best section, equal ones by path."""
+    sections: dict[tuple[int, int], list[Chunk]] = {}
+    for chunk in chunks:
+        sections.setdefault((chunk.document, chunk.section), []).append(chunk)
+    documents: dict[int, list[RankedSection]] = {}
+    for (document, number), found in sections.items():
+        score = sum(share * chunk.score for share, chunk in zip(CHUNK_SHARES, found, strict=False))
+        ranked = RankedSection(document, number, round(score, 9), tuple(found[: len(CHUNK_SHARES)]))
+        documents.setdefault(document, []).append(ranked)
+    best_first = [sorted(found, key=lambda one: (-one.score, one.number)) for found in documents.values()]
+    return sorted(best_first, key=lambda found: (-found[0].score, paths[found[0].document]))
+
+
+def _hit(
+    index: IndexReader, corpus: str, ranked: list[RankedSection], weights: Mapping[str, float], language: str, rank: int
+) -> SearchHit | None:
+    """The hit of a document; None where its best chunks have too little of the question."""
+    best = ranked[0]
+    found = index.document(number=best.document)
+    assert found is not None
+    path, facts, text = found
+    kept = [one for one in ranked[:MOST_SECTIONS] if one.score >= SECTION_FLOOR * best.score]
+    parts = [facts.title, *(index.section(one.document, one.number)[2] for one in kept)]
+    parts += [text[chunk.start : chunk.stop] for one in kept for chunk in one.chunks]
+    covered = {key for part in parts for word in words(part) for key in word_keys(word, language)}
+    if sum(weights[key] for key in covered & weights.keys()) < COVERAGE_FLOOR * sum(weights.values()):
+        return None
+    return SearchHit(
+        url=document_url(corpus, path),
+        title=facts.title,
+        snippet=_one_line(text[best.chunks[0].start : best.chunks[0].stop]),
+        rank=rank,
+        provider=PROVIDER,
+        source_type="file",
+        published_at=facts.published_at,
+        authors=facts.authors,
+        sections=[_hint(index, section) for section in kept],
+        content_hash=facts.text_hash,
+    )
+
+
+def _hint(index: IndexReader, section: RankedSection) -> SectionHint:
+    start, end, heading = index.section(section.document, section.number)
+    return SectionHint(start=start, end=end, heading=heading, score=round(section.score, 6))
+
+
+def _weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
+    """Inverse document frequency in BM25's form."""
+    return {key: math.log(1 + (max(documents - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
+
+
+def _one_line(passage: str) -> str:
+    """The beginning of a passage on one line."""
+    line = " ".join(passage.split())
+    if len(line) <= SNIPPET_CHARACTERS:
+        return line
+    cut = line[: SNIPPET_CHARACTERS - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > SNIPPET_CHARACTERS // 2 else cut) + "…"

@@ -1,0 +1,213 @@
+"""Search providers as data: everything that the product knows of one before its code is loaded.
+
+A provider from outside the product is declared by a package whose metadata names it under the entry point group
+`durable_research.search_providers`; no file of the product mentions it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Final
+
+import httpx2
+
+from contracts.request import SourceType
+from providers.errors import NotConfigured
+from providers.interfaces import SearchProvider
+
+ENTRY_POINTS: Final = "durable_research.search_providers"
+BY_MODEL: Final = "anthropic"
+"""The provider that searches through a model's endpoint; it is set up by the settings of models."""
+WEB, ACADEMIC, NEWS = SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS
+
+
+@dataclass(frozen=True)
+class SearchDeclaration:
+    """One search provider: its names, its variables, and the filters that it applies itself."""
+
+    name: str
+    """Its name in requests and settings."""
+    label: str
+    """Its name in messages to people."""
+    implementation: str
+    """`module:Class`; the class is called with an HTTP client, this declaration, and its variables by name."""
+    source_types: tuple[SourceType, ...] = (WEB,)
+    address: str = ""
+    """URL of the service; empty where the operator runs it and must name the address."""
+    address_variable: str = ""
+    """Variable that sets another address."""
+    key_variable: str = ""
+    key_required: bool = True
+    key_header: str = "authorization"
+    """Header that carries the key; in `authorization` it is a bearer token."""
+    other_variables: tuple[str, ...] = ()
+    """Further required variables; none of them is a secret."""
+    filters: frozenset[str] = frozenset()
+    """Which of `domains_allow`, `domains_deny`, `language` and `dates` the service applies. Hits outside the domains
+    are removed in any case; for the other filters the response carries a warning."""
+    paid: bool = False
+    """Whether a search may be charged; the amount depends on the account's plan and is unknown."""
+    fallback: bool = False
+    """Whether it is asked for web pages only where no other provider of the web at large is set up."""
+    refused_hint: str = ""
+    """What to look at when the service refuses a call."""
+
+    @property
+    def required_variables(self) -> tuple[str, ...]:
+        """The variables without which it cannot be asked."""
+        key = (self.key_variable,) if self.key_variable and self.key_required else ()
+        return (*key, *(() if self.address else (self.address_variable,)), *self.other_variables)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All its variables."""
+        return tuple(filter(None, dict.fromkeys((self.key_variable, *self.other_variables, self.address_variable))))
+
+    def open(self, client: httpx2.AsyncClient, values: Mapping[str, str]) -> SearchProvider:
+        """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""
+        module, _, class_name = self.implementation.partition(":")
+        try:
+            found = getattr(import_module(module), class_name)
+        except (ImportError, AttributeError) as error:
+            raise NotConfigured(f"the search provider {self.name} cannot be loaded: {type(error).__name__}") from error
+        provider: SearchProvider = found(client, self, values)
+        return provider
+
+
+_declared: dict[str, SearchDeclaration] = {}
+
+
+def declare(provider: SearchDeclaration) -> None:
+    """Make a provider known to this process. Raises ValueError if another one has its name."""
+    if _declared.setdefault(provider.name, provider) != provider:
+        raise ValueError(f"two search providers are named {provider.name}")
+
+
+def declare_installed() -> None:
+    """Declare the providers of installed packages; every process does so as it starts.
+
+    Raises ValueError, which names the provider, for one that cannot be loaded or is misnamed.
+    """
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found = entry.load()
+        except (ImportError, AttributeError) as error:
+            problem = f"cannot be loaded: {type(error).__name__}"
+        else:
+            problem = _problem(entry.name, found)
+            if not problem:
+                declare(found)
+        if problem:
+            message = f"the search provider {entry.name} of an installed package {problem}"
+            raise ValueError(f"{message}; mend or remove the package") from None
+
+
+def _problem(name: str, found: object) -> str:
+    if not isinstance(found, SearchDeclaration):
+        return "is no SearchDeclaration"
+    return "" if found.name == name else f"declares the name {found.name}"
+
+
+def declared_names() -> tuple[str, ...]:
+    """The names of all providers in the order in which a run asks them; the model's endpoint comes last."""
+    return (*(name for name in _declared if name != BY_MODEL), BY_MODEL)
+
+
+def search_declaration(name: str) -> SearchDeclaration:
+    """The provider of a name. Raises KeyError for one that is not declared."""
+    return _declared[name]
+
+
+def search_variables() -> tuple[str, ...]:
+    """Every variable that sets up a provider, except those of models."""
+    declared = (provider.variables for provider in _declared.values() if provider.name != BY_MODEL)
+    return tuple(dict.fromkeys(variable for variables in declared for variable in variables))
+
+
+for each in (
+    SearchDeclaration(
+        "tavily",
+        "Tavily",
+        "providers.search.tavily:TavilySearch",
+        (WEB, NEWS),
+        "https://api.tavily.com",
+        "TAVILY_BASE_URL",
+        "TAVILY_API_KEY",
+        filters=frozenset({"domains_allow", "domains_deny", "dates"}),
+        paid=True,
+    ),
+    SearchDeclaration(
+        "google",
+        "Google",
+        "providers.search.google:GoogleSearch",
+        (WEB,),
+        "https://customsearch.googleapis.com",
+        "GOOGLE_BASE_URL",
+        "GOOGLE_API_KEY",
+        key_header="x-goog-api-key",
+        other_variables=("GOOGLE_CSE_ID",),
+        filters=frozenset({"domains_allow", "domains_deny", "language", "dates"}),
+        paid=True,
+        refused_hint="check GOOGLE_CSE_ID and GOOGLE_BASE_URL",
+    ),
+    SearchDeclaration(
+        "semantic_scholar",
+        "Semantic Scholar",
+        "providers.search.semantic_scholar:SemanticScholarSearch",
+        (ACADEMIC,),
+        "https://api.semanticscholar.org",
+        "SEMANTIC_SCHOLAR_BASE_URL",
+        "SEMANTIC_SCHOLAR_API_KEY",
+        key_required=False,
+        key_header="x-api-key",
+        filters=frozenset({"dates"}),
+        fallback=True,
+    ),
+    SearchDeclaration(
+        "brave",
+        "Brave Search",
+        "providers.search.brave:BraveSearch",
+        (WEB, NEWS),
+        "https://api.search.brave.com",
+        "BRAVE_BASE_URL",
+        "BRAVE_API_KEY",
+        key_header="x-subscription-token",
+        filters=frozenset({"language", "dates"}),
+        paid=True,
+    ),
+    SearchDeclaration(
+        "searxng",
+        "SearXNG",
+        "providers.search.searxng:SearxngSearch",
+        (WEB, NEWS, ACADEMIC),
+        address_variable="SEARXNG_URL",
+        filters=frozenset({"language", "dates"}),
+        refused_hint="its settings must allow json under search.formats, and this client",
+    ),
+    SearchDeclaration(
+        "wikipedia",
+        "Wikipedia",
+        "providers.search.wikipedia:WikipediaSearch",
+        (WEB,),
+        "https://{language}.wikipedia.org",
+        "WIKIPEDIA_BASE_URL",
+        filters=frozenset({"domains_allow", "domains_deny", "language"}),
+        fallback=True,
+    ),
+    SearchDeclaration(
+        BY_MODEL,
+        "Anthropic",
+        "providers.search.anthropic_search:AnthropicSearch",
+        (WEB,),
+        "https://api.anthropic.com",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_API_KEY",
+        key_required=False,
+        key_header="x-api-key",
+        other_variables=("RESEARCH_MODEL",),
+        paid=True,
+        refused_hint="see the model's name, and whether the account's settings allow web search",
+    ),
+):
+    declare(each)

@@ -1,0 +1,133 @@
+"""From the results of a service to hits: only addresses that can be read, only text that can be shown."""
+
+import html
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from contracts.addresses import canonical_url
+from contracts.evidence import SearchHit
+from contracts.messages import SearchRequest, SearchResponse
+from providers.reading.canonical_text import UNSEEN, clean, one_line
+from providers.reading.page_dates import iso_date
+from providers.search.declarations import SearchDeclaration
+from providers.search.filters import filters_of, unmet
+
+MOST_RESULTS: Final = 50
+LONGEST_URL: Final = 2_000
+LONGEST_TITLE: Final = 300
+LONGEST_SNIPPET: Final = 1_000
+LONGEST_NAME: Final = 120
+MOST_AUTHORS: Final = 20
+TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>|&#[0-9]{100,};?")
+"""Markup, and numbers of characters so long that Python refuses to read them."""
+DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
+"""Whole or not at all: a part may be the beginning of many identifiers."""
+
+
+@dataclass(frozen=True)
+class RawResult:
+    """One result as the service gave it, untrusted. One without an address only takes a rank."""
+
+    url: str | None
+    title: str | None = None
+    snippet: str | None = None
+    published: str | None = None
+    authors: Sequence[str | None] = ()
+    venue: str | None = None
+    doi: str | None = None
+    source_type: str = "web"
+
+
+Record = TypeVar("Record")
+
+
+def hit_limit(request: SearchRequest) -> int:
+    """The requested number of hits, within bounds."""
+    return max(0, min(request.max_results, MOST_RESULTS))
+
+
+def respond(
+    request: SearchRequest,
+    provider: SearchDeclaration,
+    records: Iterable[Record | None],
+    read: Callable[[Record], RawResult],
+    *,
+    warnings: Sequence[str] = (),
+    dates_of_publication: bool = True,
+) -> SearchResponse:
+    """The response to a request, with a cost that is unknown where a plan decides.
+
+    `records` are the service's results from the request's offset on, None for a malformed one. A hit's rank is its
+    place in the service's own list. Results are dropped without a usable address, if repeated, and outside the domains
+    and days of the request, whatever the service made of these. `warnings` are those that only the provider knows;
+    `dates_of_publication` is false where the service's dates are other ones.
+    """
+    filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
+    for rank, record in enumerate(records, start=max(0, request.offset) + 1):
+        if len(hits) >= hit_limit(request):
+            break
+        result = RawResult(url=None) if record is None else read(record)
+        url = usable_url(result.url)
+        if url is None or canonical_url(url) in seen or not filters.domains.admit(url):
+            continue
+        if dates_of_publication and filters.days.exclude(iso_date(result.published)):
+            continue
+        seen.add(canonical_url(url))
+        hits.append(_hit(result, url, rank, provider.name))
+    return SearchResponse(
+        provider=provider.name,
+        hits=hits,
+        cost_usd=None if provider.paid else 0.0,
+        warnings=[*unmet(request, provider), *warnings],
+    )
+
+
+def _hit(result: RawResult, url: str, rank: int, provider: str) -> SearchHit:
+    authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
+    doi = DOI.search(result.doi or "")
+    return SearchHit(
+        url=url,
+        title=plain(result.title, LONGEST_TITLE) or urlsplit(url).netloc,
+        snippet=plain(result.snippet, LONGEST_SNIPPET),
+        rank=rank,
+        provider=provider,
+        source_type=result.source_type,
+        published_at=iso_date(result.published),
+        authors=[name for name in dict.fromkeys(authors) if name],
+        venue=plain(result.venue, LONGEST_TITLE) or None,
+        doi=doi.group().rstrip(".,;") if doi else None,
+    )
+
+
+def usable_url(text: str | None) -> str | None:
+    """An absolute http(s) address without a fragment; None for anything else, or for one that hides where it leads."""
+    url = (text or "").strip().replace(" ", "%20")
+    if len(url) > LONGEST_URL or UNSEEN.search(url) or re.search(r"[\s\\]", url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme.lower() not in {"http", "https"} or not host or "@" in parts.netloc:
+        return None
+    return parts._replace(fragment="").geturl()
+
+
+def plain(text: str | None, longest: int) -> str:
+    """One line without markup, control, bidirectional or invisible characters, at most `longest` characters."""
+    # Markup is removed from up to eight times the length, so that what remains is long enough.
+    line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: longest * 8]))))
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def shorten_query(text: str, characters: int, words: int | None = None) -> str:
+    """A query cut at a word to what a service accepts."""
+    query = " ".join(one_line(clean(text)).split(" ")[:words])
+    if len(query) <= characters:
+        return query
+    whole, _, _ = query[: characters + 1].rpartition(" ")
+    return whole or query[:characters]

@@ -1,0 +1,190 @@
+"""Quotes in stored texts, and an analyzer's answer as findings with evidence."""
+
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activities.roles.analyzer import ground_analysis
+from activities.roles.grounding import LONGEST_QUOTE, SHORTEST_QUOTE, Headings, RoleWork, find_quote
+from activities.roles.untrusted import INVISIBLE
+from contracts import addresses, roles
+from contracts.outcome import CallAccount
+from contracts.vocabulary import Confidence, EngineKind
+from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
+
+TEXT = (
+    "# Routine Vacuuming\r\n\r\nVacuum must visit every table at least once. 🧹 It café-reads pages.\n\n"
+    "## Wraparound\n\nOld rows would   seem to\nvanish after wraparound.\n"
+)
+OTHER = "Plain text about autovacuum workers and their launcher."
+OTHER_ID = "src-0000000002"
+VISIT = "Vacuum must visit every table at least once."
+
+
+def analysed(engine: EngineKind = EngineKind.MODEL, **changes: Any) -> tuple[roles.AnalyzerResult, list[str]]:
+    """The result of an analyzer's answer on two sources, and its warnings."""
+    fields = {name: changes.pop(name) for name in ("findings", "gaps", "quality_updates") if name in changes}
+    own = hint(OTHER, OTHER).model_copy(update={"heading": "From search"})
+    sources = [
+        source(reference(TEXT)),
+        source(reference(OTHER), id=OTHER_ID, sections=[own]),
+        source(None, id="src-0000000003", snippet="only a snippet here"),
+    ]
+    documents = {reference(text).hash: text for text in (TEXT, OTHER)}
+    request = analyze_input(changes.pop("sources", sources), **changes)
+    answer = roles.AnalyzerAnswer.model_validate({"findings": [], **fields})
+    work = RoleWork(roles.ANALYZER, request, answer, documents, CallAccount(engine=engine))
+    return ground_analysis(work), work.warnings
+
+
+def claim(quote: str, source_id: str = SOURCE, **changes: Any) -> dict[str, Any]:
+    """A finding with one quote."""
+    quotes = [{"source_id": source_id, "quote": quote}]
+    return {"content": f"Claim: {quote[:40]}", "confidence": "high", "quotes": quotes, **changes}
+
+
+# --- quotes ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("quote", "words"),
+    [
+        ("Old rows would seem to vanish after", "Old rows would   seem to\nvanish after"),
+        ("at least once. 🧹 It café-reads", "at least once. 🧹 It café-reads"),
+        ("  Routine Vacuuming\n", "Routine Vacuuming"),
+        *(
+            (quote, None)
+            for quote in ("Old Rows would seem to", "old rows that would seem to", "“Old rows would”", "is")
+        ),
+        *((quote, None) for quote in ("Old rows … vanish after wraparound.", "vanish after wraparound!", "", "   ")),
+    ],
+)
+def test_a_quote_is_found_word_for_word_or_not_at_all(quote: str, words: str | None) -> None:
+    """White space may differ, and offsets are those of the stored words; nothing else may differ (invariant 10)."""
+    found = find_quote(TEXT, quote)
+    assert (None if found is None else TEXT[slice(*found)]) == words
+
+
+def test_compositions_and_invisible_characters_do_not_hide_a_quote() -> None:
+    """A text with composed letters is found by decomposed ones, and one with soft hyphens by a quote without."""
+    for form, other in (("NFC", "NFD"), ("NFD", "NFC")):
+        text = unicodedata.normalize(form, "Über Größe und Café steht hier genug.")  # type: ignore[arg-type]
+        found = find_quote(text, unicodedata.normalize(other, "Größe und Café steht"))  # type: ignore[arg-type]
+        assert found is not None
+        assert text[slice(*found)] == unicodedata.normalize(form, "Größe und Café steht")  # type: ignore[arg-type]
+    hidden = "Some text: auto\u00advacuum runs\u200b often enough."
+    found = find_quote(hidden, "autovacuum runs often")
+    assert found is not None
+    assert hidden[slice(*found)] == "auto\u00advacuum runs\u200b often"
+
+
+def test_a_given_start_counts_only_where_the_words_are() -> None:
+    """Of two equal passages the one at the given offset is meant; a long quote ends with a sentence."""
+    text = "the same words. And again the same words."
+    assert [find_quote(text, "the same words.", start) for start in (26, 3, -15)] == [(26, 41), (0, 15), (0, 15)]
+    sentence = "This sentence says nothing at all. "
+    found = find_quote(sentence * 100, sentence * 60)
+    assert found is not None
+    assert found[1] - found[0] <= LONGEST_QUOTE
+    assert (sentence * 100)[slice(*found)].endswith("at all.")
+
+
+@given(st.text(min_size=1, max_size=60), st.text(max_size=40), st.text(max_size=40))
+def test_found_words_are_the_quote(quote: str, before: str, after: str) -> None:
+    """Words cut out of a text are found in it as they are, unless they are too few to support anything."""
+    text = before + quote + after
+    found = find_quote(text, quote)
+    long_enough = len(" ".join(INVISIBLE.sub("", " ".join(quote.split())).split())) >= SHORTEST_QUOTE
+    assert (None if found is None else text[slice(*found)]) == (quote.strip() if long_enough else None)
+
+
+def test_the_heading_above_a_place() -> None:
+    """The nearest heading counts, at most 120 characters of it; comments in code are no headings."""
+    text = "intro\n# One\na\n```sh\n# comment\n```\nb\n## Two ##\nc"
+    headings = Headings(text)
+    assert [headings.above(place) for place in (0, text.index("\nb\n") + 1, len(text) - 1)] == ["", "One", "Two"]
+    assert len(Headings("# " + "word " * 100 + "\ntext").above(600)) <= 120
+
+
+# --- analyses --------------------------------------------------------------------------------------------------------
+def test_evidence_is_the_stored_passage() -> None:
+    """Offsets, hash, heading and ids come from the stored text, whatever blanks the quote has (invariant 10)."""
+    result, _ = analysed(findings=[claim("Old rows would seem to vanish after wraparound."), claim(OTHER, OTHER_ID)])
+    evidence, finding = result.evidence[0], result.findings[0]
+    words = "Old rows would   seem to\nvanish after wraparound."
+    assert TEXT[evidence.start : evidence.end] == words
+    assert evidence.quote_hash == addresses.digest(words)
+    assert evidence.id == addresses.evidence_id(SOURCE, evidence.start, evidence.end)
+    assert [item.heading for item in result.evidence] == ["Wraparound", "From search"]
+    assert (finding.evidence_ids, finding.source_ids) == ([evidence.id], [SOURCE])
+    assert finding.id == addresses.finding_id(finding.statement, [evidence.id])
+    expected = addresses.sub_query_id("what does vacuum do about wraparound")
+    assert (finding.sub_query_id, evidence.sub_query_id) == (expected, expected)
+
+
+def test_invented_quotes_are_dropped_and_counted() -> None:
+    """A finding without any other quote goes with it, and no warning repeats words of a page."""
+    half = claim(VISIT)
+    half["quotes"].append({"source_id": SOURCE, "quote": "Vacuum is optional for small tables."})
+    result, warnings = analysed(findings=[half, claim("SECRET words of nobody"), claim("x", quotes=[])])
+    assert (len(result.findings), len(result.evidence), result.dropped_quotes) == (1, 1, 2)
+    assert warnings == ["2 findings dropped: no quote is in the sources"]
+
+
+@pytest.mark.parametrize("source_id", ["src-9999999999", OTHER_ID, "src-0000000003", ""])
+def test_a_quote_counts_only_for_its_own_source(source_id: str) -> None:
+    """Words under an unknown source, another source or one without a text ground nothing (S0-069, S0-175)."""
+    result, _ = analysed(findings=[claim(VISIT, source_id)])
+    assert (result.findings, result.evidence, result.dropped_quotes) == ([], [], 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "confidence"),
+    [("HIGH", Confidence.MEDIUM), ("speculation", Confidence.SPECULATION), ("very high", Confidence.LOW)],
+)
+def test_one_source_allows_no_more_than_medium_confidence(word: str, confidence: Confidence) -> None:
+    """And a word outside the five levels never becomes a high one (C0-7)."""
+    result, _ = analysed(findings=[claim(OTHER, OTHER_ID, confidence=word)])
+    assert result.findings[0].confidence is confidence
+
+
+def test_only_given_sources_are_judged() -> None:
+    """Quality words are ours, and an opinion of an unknown source is ignored (C0-7, S0-063, S0-064, S0-175)."""
+    updates = [(SOURCE, "Medium"), (OTHER_ID, "superb"), ("src-9999999999", "high")]
+    result, warnings = analysed(
+        quality_updates=[{"source_id": name, "quality": quality} for name, quality in updates],
+        gaps=[{"description": "costs"}, {"description": " COSTS? "}],
+    )
+    assert [(item.source_id, item.quality) for item in result.quality_updates] == [
+        (SOURCE, "medium"),
+        (OTHER_ID, "unknown"),
+    ]
+    assert [gap.description for gap in result.gaps] == ["costs"]
+    assert warnings == ["a quality for an unknown source was ignored"]
+
+
+def test_findings_have_a_limit_and_excluded_subjects_are_dropped() -> None:
+    """A repeated finding counts once; evidence of dropped findings goes with them (C0-26)."""
+    result, _ = analysed(findings=[claim(VISIT), claim(VISIT), claim(OTHER, OTHER_ID)], max_findings=1)
+    assert len(result.findings) == 1
+    assert [item.source_id for item in result.evidence] == [SOURCE]
+    proposed = [claim(VISIT), claim(OTHER, OTHER_ID, content="Autovacuum has workers.")]
+    assert len(analysed(findings=proposed, exclude=["autovacuum"])[0].findings) == 1
+    assert len(analysed(findings=proposed)[0].findings) == 2
+
+
+def test_analyzed_sources_are_those_that_were_read() -> None:
+    """Sources without text, and for a model those beyond twenty, do not count (C0-23)."""
+    assert analysed()[0].analyzed_source_ids == [SOURCE, OTHER_ID]
+    many = [source(reference(TEXT), id=f"src-{number:010d}") for number in range(25)]
+    for engine, count in ((EngineKind.MODEL, 20), (EngineKind.EXTRACTIVE, 25)):
+        result, _ = analysed(engine, sources=many)
+        assert len(result.analyzed_source_ids or []) == count
+
+
+def test_a_contradiction_links_both_findings() -> None:
+    """By the analyzer's word, numbers from 1; a number that is none links nothing."""
+    proposed = [claim(VISIT, contradicts=[2, 9]), claim(OTHER, OTHER_ID)]
+    first, second = analysed(findings=proposed)[0].findings
+    assert (first.contradicts, second.contradicts) == ([second.id], [first.id])

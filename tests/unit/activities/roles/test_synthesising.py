@@ -1,0 +1,246 @@
+"""The synthesizer's text as a stored draft."""
+
+from typing import Any
+
+import pytest
+
+from activities.roles.grounding import RoleWork
+from activities.roles.synthesizer import clean_report, ground_report
+from activities.roles.untrusted import label_key, label_of
+from contracts import addresses, roles
+from contracts.evidence import ConfidenceSummary, ReportDraft
+from contracts.outcome import CallAccount
+from contracts.vocabulary import Confidence, EngineKind
+from providers.errors import InvalidOutput
+from tests.unit.activities.scripted import SOURCE, common, finding, passage, reference, source
+
+TEXT = "Vacuum must visit every table. Old rows would seem to vanish. Autovacuum runs by itself."
+WEB = "https://example.org/Foo_(bar)?q=1"
+WEB_ID = addresses.source_id(WEB)
+A = passage(TEXT, "Vacuum must visit every table.")
+B = passage(TEXT, "Old rows would seem to vanish.")
+C = passage(TEXT, "Autovacuum runs by itself.", WEB_ID)
+LABEL = label_of(A.id, label_key(roles.WriteInput(**common())))
+FINDINGS = [
+    finding("Vacuum visits tables.", A),
+    finding("Rows vanish.", B, confidence=Confidence.MEDIUM),
+    finding("Autovacuum runs.", C, confidence=Confidence.SPECULATION),
+]
+
+
+def request(**changes: Any) -> roles.WriteInput:
+    """A hand-off with three findings of two sources."""
+    fields = {
+        "findings": FINDINGS,
+        "evidence": [A, B, C],
+        "sources": [source(reference(TEXT)), source(reference(TEXT), id=WEB_ID, url=WEB)],
+    }
+    return roles.WriteInput(**common(**{**fields, **changes}))
+
+
+def cleaned(markdown: str) -> str:
+    """The stored text."""
+    return clean_report(markdown, request()).markdown.rstrip("\n")
+
+
+async def drafted(
+    markdown: str, engine: EngineKind = EngineKind.MODEL, **changes: Any
+) -> tuple[ReportDraft, str, list[str]]:
+    """The draft, its stored text, and the warnings; without a marker in the text there are no findings to cite."""
+    if not any(item.id in markdown for item in (A, B, C)):
+        changes = {"findings": [], **changes}
+    answer = roles.SynthesizerAnswer(markdown=markdown)
+    work = RoleWork(roles.SYNTHESIZER, request(**changes), answer, {}, CallAccount(engine=engine))
+    return ground_report(work).draft, "".join(work.texts), work.warnings
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        (f"Fact [{A.id}].", f"Fact [{A.id}]."),
+        (f"Fact [{A.id}, {B.id}].", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact [{A.id}; {B.id} and {A.id}].", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact 【{A.id}】.", f"Fact [{A.id}]."),
+        (f"Fact ［ {A.id} ］.", f"Fact [{A.id}]."),
+        (f"Fact [[{A.id}]].", f"Fact [{A.id}]."),
+        (f"Fact \\[{A.id}\\].", f"Fact [{A.id}]."),
+        (f"Fact [{A.id.upper()}].", f"Fact [{A.id}]."),
+        (f"Fact ({A.id}; {B.id}).", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact [{LABEL}].", f"Fact [{A.id}]."),
+        (f"Fact ［{LABEL}, {B.id}］.", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact ({LABEL}).", f"Fact [{A.id}]."),
+        (f"Fact [{SOURCE}].", "Fact."),
+        (f"Fact [{WEB_ID}, {A.id}].", f"Fact [{A.id}]."),
+        (f"Fact ({SOURCE}).", f"Fact ({SOURCE})."),
+        (f"Fact [{FINDINGS[1].id}].", "Fact."),
+        ("Fact &#91;7&#93; and &lbrack;ev-0&rsqb;.", "Fact and."),
+        (f"Fact [{A.id}](https://evil.test/x).", f"Fact [{A.id}]."),
+        ("Fact [ev-0000000000] goes on.", "Fact goes on."),
+        ("Fact [ev-0000000000].", "Fact."),
+        (f"Fact [ev-0000000000, {B.id}].", f"Fact [{B.id}]."),
+        ("Fact [src-0000000000] [gap-12] [1] [2, 3] [^4] 【5】.", "Fact."),
+        ("`[1]` and `[ev-0000000000]`", "`[1]` and `[ev-0000000000]`"),
+        (f"```\na[1] = [{A.id}]\n```", f"```\na[1] = [{A.id}]\n```"),
+        (f"> Quoted [1] words, [{SOURCE}] [{A.id}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
+        ("Words \\[1\\] of nobody", "Words of nobody"),
+        ("They say “no word [1] of a page”.", "They say “no word of a page”."),
+        ("- [ ] a task [x]", "- [ ] a task [x]"),
+    ],
+)
+def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None:
+    """Known markers in any form become `[ev-…]`; numbers and unknown names go; code and quoted words stay (X-7)."""
+    assert cleaned(written) == stored
+
+
+def test_escaped_brackets_of_the_extractive_engine_are_words() -> None:
+    """A page that prints something like a marker is not cited by it: the extractive engine has escaped its brackets."""
+    text = f"Page says \\[{A.id}\\] and \\[ev-0000000000\\] and \\[1\\] [{B.id}].\n"
+    report = clean_report(text, request(engine=EngineKind.EXTRACTIVE))
+    assert (report.markdown, report.cited, report.unresolved) == (text, [B.id], [])
+
+
+async def test_unknown_markers_are_reported() -> None:
+    """What was taken out is listed once, in order, and counted in a warning; what stays is listed as cited (X-7)."""
+    draft, text, warnings = await drafted(f"# T\n\n## S\n\nA [ev-dead] [{B.id}] b [7] c [{A.id}] [ev-dead].\n")
+    assert draft.unresolved_markers == ["ev-dead", "7"]
+    assert draft.evidence_ids == [B.id, A.id]
+    assert text == f"# T\n\n## S\n\nA [{B.id}] b c [{A.id}].\n"
+    assert "2 markers that name no passage were removed" in warnings
+
+
+async def test_markers_in_code_are_no_citations() -> None:
+    """C.8: an evidence id within code is not cited."""
+    draft, _, _ = await drafted(f"## S\n\n`[{A.id}]` and [{C.id}]\n\n```\n[{B.id}]\n```\n")
+    assert draft.evidence_ids == [C.id]
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("See [the page](https://evil.test/a).", "See the page."),
+        (f"See [the page]({WEB}).", f"See [the page]({WEB})."),
+        (f"See [it]({WEB}&utm_source=x#top).", f"See [it]({WEB})."),
+        (f"See {WEB}&fbclid=SECRET#SECRET now.", "See https://example.org/Foo\\_(bar)?q=1 now."),
+        (f"See <{WEB}#SECRET>.", f"See <{WEB}>."),
+        (f'See [it]({WEB} "SECRET").', f"See [it]({WEB})."),
+        ("![pixel](https://evil.test/p.png?q=secret) end", "pixel end"),
+    ],
+)
+def test_only_addresses_of_sources_stay(written: str, stored: str) -> None:
+    """Links outside the source registry lose their target; those of a source are written as they are registered."""
+    assert cleaned(written) == stored
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Go to https://evil.test/a?b=c now.",
+        "[x][r] is fine\n\n[r]: https://evil.test/a",
+        "<https://evil.test/a>",
+        "www.evil.test/a",
+        '<img src="https://evil.test/a">',
+        "`curl https://evil.test/a`",
+    ],
+)
+async def test_no_form_of_a_foreign_address_survives(written: str) -> None:
+    """No URL outside the source registry is left in any form, and what was removed is told."""
+    draft, text, warnings = await drafted(f"## S\n\n{written}\n")
+    assert "evil.test" not in text
+    assert draft.foreign_urls
+    assert any("addresses outside the source registry" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    "heading", ["## Sources", "## References:", "### 7. Works cited", "## Sources used", "## Quellen"]
+)
+def test_a_list_of_sources_by_the_model_goes(heading: str) -> None:
+    """The list of sources is the renderer's; a section after it stays."""
+    text = f"# T\n\n## Summary\n\nFine.\n\n{heading}\n\n- one\n- [2] two\n\n#### deeper\n\nx\n\n## Conclusion\n\nEnd."
+    assert cleaned(text) == "# T\n\n## Summary\n\nFine.\n\n## Conclusion\n\nEnd."
+
+
+def test_a_section_about_sources_stays() -> None:
+    """A heading that merely mentions sources is a section like any other; so is one within code."""
+    text = "## Sources of wraparound\n\nText.\n\n```md\n## Sources\n```\n\nMore."
+    assert cleaned(text) == text
+
+
+def test_a_fence_around_the_whole_report_goes() -> None:
+    """A model that wraps its report into a code fence has still written a report."""
+    assert cleaned(f"```markdown\n## S\n\nFact [{A.id}].\n```\n") == f"## S\n\nFact [{A.id}]."
+
+
+async def test_figures_come_from_the_text() -> None:
+    """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
+    markdown = (
+        f"# The Title\n\n> Evidence brief.\n\n## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n\n"
+        f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n"
+    )
+    draft, text, _ = await drafted(markdown, iteration=2)
+    assert (draft.title, draft.sections) == ("The Title", ["Key findings", "Executive summary"])
+    assert draft.summary == "First, e.g. this one. Second bold! Third?"
+    assert draft.word_count == 21
+    assert draft.characters == len(text.strip())
+    assert draft.has_headings
+    assert draft.confidence == ConfidenceSummary(high=1, medium=1, low=1)
+    assert draft.iteration == 2
+    assert not draft.empty
+    assert draft.document.media_type == "text/markdown"
+
+
+async def test_a_title_alone_divides_nothing() -> None:
+    """Headings are those of parts, and a report without any says so."""
+    draft, _, _ = await drafted(f"# The Title\n\nOne long text [{A.id}].\n\n# Another title\n\nMore.\n")
+    assert not draft.has_headings
+    assert draft.sections == []
+
+
+@pytest.mark.parametrize(
+    ("markdown", "summary"),
+    [
+        ("# T\n\n## One\n\n```\ncode\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n## Two\n\nWords here.", "Words here."),
+        ("Only prose. And more.", "Only prose. And more."),
+        ("## Short answer\n\n1. First thing.\n   > Quoted words.\n", "First thing. Quoted words."),
+        ("## S\n\n" + "long " * 300, ("long " * 100).strip()[:499].rsplit(" ", 1)[0] + "…"),
+        ("# T\n", ""),
+    ],
+)
+async def test_a_summary_is_found_in_any_shape(markdown: str, summary: str) -> None:
+    """The summary is prose of the summary or of the first section that has some, at most 500 characters."""
+    draft, _, _ = await drafted(markdown)
+    assert draft.summary == summary
+
+
+@pytest.mark.parametrize(
+    ("engine", "findings", "empty"),
+    [
+        (EngineKind.EXTRACTIVE, [], True),
+        (EngineKind.EXTRACTIVE, FINDINGS, True),
+        (EngineKind.MODEL, [], True),
+    ],
+)
+async def test_an_empty_brief_is_marked(engine: EngineKind, findings: list[Any], empty: bool) -> None:
+    """A report that says that nothing was found cites nothing and says so."""
+    draft, _, _ = await drafted("# T\n\n## Not covered\n\nNothing.", engine, findings=findings)
+    assert draft.empty is empty
+
+
+async def test_a_models_report_that_cites_nothing_is_no_report() -> None:
+    """With findings at hand an uncited report is an unusable answer: repaired, else written without the model."""
+    with pytest.raises(InvalidOutput, match="cites none"):
+        await drafted("# T\n\n## Summary\n\nTrust me.", findings=FINDINGS)
+
+
+@pytest.mark.parametrize("markdown", ["", "  \n ", "## Sources\n\n- x", "```markdown\n\n```"])
+async def test_an_empty_report_is_no_report(markdown: str) -> None:
+    """Nothing but blanks or a list of sources is an unusable answer (S0-116)."""
+    with pytest.raises(InvalidOutput):
+        await drafted(markdown)
+
+
+async def test_a_hostile_report_can_be_stored() -> None:
+    """Lone surrogates, NULs and hundreds of brackets neither break nor hang the cleaning."""
+    draft, text, _ = await drafted("## S\n\n\ud800 \x00 words " + "[" * 400 + "(" * 3_000 + "ev-" * 3_000)
+    assert text.encode()
+    assert "\x00" not in text
+    assert draft.characters

@@ -1,0 +1,264 @@
+"""Tool turns over endpoints of many kinds: the real activities and SDK, and a fake that holds conversations to its rules."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures
+from contracts.expected_calls import worst_call
+from contracts.tool_turns import Transcript, TurnResult
+from contracts.tools import ToolAnswer
+from providers.models.chat import ToolUse
+from providers.models.endpoints import CapabilityOverrides
+from tests.fakes import tool_work
+from tests.fakes.conversation import blocks_of
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import engine_for
+from tests.fakes.model_tokens import TokenBook
+from tests.toy.asker import ASKER, LOOK_UP, AskerInput
+from tests.unit.activities.scripted import MemoryContent, common, environment, role_activities
+
+MODEL = "claude-opus-4-8"
+
+
+class Bench:
+    """The asker over an engine."""
+
+    def __init__(self, engine: Any) -> None:
+        self.content = MemoryContent()
+        self.activities = role_activities(engine, self.content)
+
+    async def turn(self, before: TurnResult | None = None, said: str = "", **changes: Any) -> TurnResult:
+        """The first turn, or the one after another, with the same answer to each of its calls."""
+        fields = common(**{"model": MODEL, "word": "vacuum", **changes})
+        if before is not None:
+            answers = [ToolAnswer(call_id=call.id, text=said or "See also: freeze.") for call in before.calls]
+            fields |= {"transcript": before.transcript, "answers": answers}
+        output: TurnResult = await environment().run(self.activities.run, ASKER, AskerInput(**fields))
+        return output
+
+    async def stored(self, output: TurnResult) -> Transcript:
+        """The transcript behind a turn."""
+        return Transcript.model_validate_json(await self.content.get_text(output.transcript))
+
+
+@asynccontextmanager
+async def bench_over(
+    api: MessagesApi, *others: MessagesApi, models: tuple[str, ...] = (), **own: Any
+) -> AsyncIterator[Bench]:
+    """A bench over endpoints that run for the time of the block: `default`, then `second`."""
+    apis: Mapping[str, MessagesApi] = dict(zip(("default", "second"), (api, *others), strict=False))
+    overrides = {name: CapabilityOverrides.model_validate(given) for name, given in own.items()}
+    async with api:
+        for other in others:
+            await other.__aenter__()
+        try:
+            async with engine_for(apis, models, own=overrides) as engine:
+                yield Bench(engine)
+        finally:
+            for other in others:
+                await other.__aexit__(None, None, None)
+
+
+def choices(api: MessagesApi) -> list[str]:
+    """How each request let tools be called."""
+    return [request.body["tool_choice"]["type"] for request in api.requests]
+
+
+async def test_an_endpoint_that_forces_no_tool_is_asked_without() -> None:
+    """The refusal costs nothing, and the model is not forced again; its turns are as good."""
+    async with bench_over(api := MessagesApi("lacks_forcing")) as bench:
+        first = await bench.turn()
+        second = await bench.turn(first)
+    assert choices(api) == ["any", "auto", "auto"]
+    assert [call.name for call in (*first.calls, *second.calls)] == ["look_up", "look_up"]
+    assert first.account.usage.model_calls == 1
+
+
+async def test_what_is_known_of_an_endpoint_saves_the_refusal() -> None:
+    """A table or an operator that says that no tool is forced is believed."""
+    async with bench_over(api := MessagesApi("lacks_forcing"), default={"tools": ToolUse.OFFERED}) as bench:
+        await bench.turn()
+    assert choices(api) == ["auto"]
+
+
+async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
+    """The next one of its tier does the turn; where none takes any, nothing is asked and the reason is told."""
+    none = {"tools": ToolUse.NONE}
+    async with bench_over(
+        first := MessagesApi(), second := MessagesApi(), models=(MODEL, "second:other"), default=none
+    ) as bench:
+        output = await bench.turn()
+    assert (len(first.calls), len(second.calls)) == (0, 1)
+    assert output.account.model == "other"
+    async with bench_over(api := MessagesApi(), default=none) as bench:
+        with pytest.raises(ApplicationError, match=f"{MODEL} takes none: name another model") as caught:
+            await bench.turn()
+    assert (caught.value.type, len(api.calls)) == (failures.MODEL_REJECTED, 0)
+
+
+async def test_an_endpoint_that_refuses_tools_is_named_with_its_setting() -> None:
+    """What nobody knew before is told by the refusal, and how to say so next time."""
+    async with bench_over(MessagesApi("lacks_tools")) as bench:
+        with pytest.raises(ApplicationError, match=r'set models\.endpoints\.default\.tools = "none"'):
+            await bench.turn()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [
+        ("cut", failures.ANSWER_CUT),
+        ("refusal", failures.ANSWER_REFUSED),
+        ("empty", failures.INVALID_MODEL_OUTPUT),
+        ("thinking_only", failures.INVALID_MODEL_OUTPUT),
+    ],
+)
+async def test_a_turn_of_no_use_is_paid_and_told(scenario: str, kind: str) -> None:
+    """A turn that was cut may lack the end of a call: it is never carried out."""
+    async with bench_over(api := MessagesApi(scenario)) as bench:
+        with pytest.raises(ApplicationError) as caught:
+            await bench.turn()
+    assert (caught.value.type, len(api.calls)) == (kind, 1)
+    assert caught.value.details[0]["usage"]["model_calls"] == 1
+
+
+async def test_a_tool_that_was_not_offered_is_answered() -> None:
+    """The endpoint gets its answer and the turn goes on."""
+    async with bench_over(api := MessagesApi(plan=["unknown_tool"])) as bench:
+        first = await bench.turn()
+        await bench.turn(first, said="")
+    assert first.calls[0].problem.startswith("send_mail is no tool")
+    assert api.refused == []
+
+
+async def test_a_turn_without_calls_is_a_turn() -> None:
+    """Whoever only talks is heard; what becomes of that the strategy decides."""
+    async with bench_over(api := MessagesApi(plan=["hopeless"])) as bench:
+        first = await bench.turn()
+        second = await bench.turn(first)
+    assert (first.calls, first.stop) == ([], "end_turn")
+    assert "weather" in first.text
+    assert second.calls
+    assert api.refused == []
+
+
+async def test_thoughts_go_to_nobody_else() -> None:
+    """Another model gets the conversation without the thoughts of the first; the first gets its own again."""
+    models = (MODEL, "second:other")
+    plan = ["good", "status:401", "good"]
+    async with bench_over(first := MessagesApi(plan=plan), second := MessagesApi(), models=models) as bench:
+        turns = [await bench.turn()]
+        for number in range(2):
+            turns.append(await bench.turn(turns[-1], said=f"See also: word{number}."))
+        stored = await bench.stored(turns[-1])
+    assert (first.refused, second.refused) == ([], [])
+    assert [turn.author for turn in stored.turns] == [f"default:{MODEL}", "second:other", f"default:{MODEL}"]
+    kinds = [block["type"] for message in second.requests[0].body["messages"] for block in blocks_of(message)]
+    assert "thinking" not in kinds
+    last = first.requests[-1].body["messages"]
+    assert [blocks_of(last[place])[0]["type"] for place in (1, 3)] == ["thinking", "tool_use"]
+
+
+async def converse(bench: Bench, answers: list[str]) -> list[TurnResult]:
+    """One turn more than there are answers."""
+    turns = [await bench.turn()]
+    for number, text in enumerate(answers):
+        turns.append(await bench.turn(turns[-1], said=f"See also: word{number}. {text}"))
+    return turns
+
+
+LONG = "The engine freezes old rows so that transaction numbers may wrap around. " * 60
+
+
+async def test_a_long_conversation_fits_its_window() -> None:
+    """Where a window has no room for all, the oldest answers are shortened, and the account says by how much."""
+    window = {"window": 16_000, "reasoning_tokens": 500}
+    async with bench_over(api := MessagesApi(book=TokenBook(window=16_000)), default=window) as bench:
+        turns = await converse(bench, [LONG] * 15)
+    assert api.refused == []
+    assert [call.status for call in api.calls] == [200] * 16
+    told = [line for turn in turns for line in turn.account.warnings if "older answers" in line]
+    assert re.fullmatch(r"4 of the older answers of its tools were shortened by 17\d{3} characters", told[0])
+    answers = tool_work.answers_so_far(api.requests[-1].body)
+    cut = ["characters of this answer were left out]" in text for text in answers]
+    assert cut == sorted(cut, reverse=True)
+    assert not cut[-1]
+    counts = [str(request.body).count("characters of this answer were left out]") for request in api.requests]
+    assert counts == sorted(counts)
+    assert len(set(counts)) <= 5
+
+
+async def test_a_conversation_that_cannot_fit_is_refused_with_the_reason() -> None:
+    """If even the newest answer alone is too long, nothing is sent."""
+    window = {"window": 6_000, "reasoning_tokens": 500}
+    async with bench_over(api := MessagesApi(), default=window) as bench:
+        first = await bench.turn()
+        with pytest.raises(ApplicationError, match=r"window 6000\): use a model with a larger window$") as caught:
+            await bench.turn(first, said=LONG * 8)
+    assert (caught.value.type, len(api.calls)) == (failures.MODEL_REJECTED, 1)
+
+
+@pytest.mark.parametrize("text", [LONG, "真空操作可以防止事务标识回卷。" * 300, "a_b=0x1f; " * 400])
+async def test_no_turn_costs_more_than_was_reserved(text: str) -> None:
+    """By the books of the endpoint, tools included, whatever the answers are written in."""
+    book = TokenBook(counts_tools=True, tokens_per_other=1.0, characters_per_token=3.0)
+    reserved = []
+    async with bench_over(MessagesApi(book=book)) as bench:
+        turns = [await bench.turn()]
+        reserved.append(worst_call(ASKER, AskerInput(**common(word="vacuum"))))
+        for number in range(6):
+            said = f"See also: word{number}. {text}"
+            answers = [ToolAnswer(call_id=call.id, text=said) for call in turns[-1].calls]
+            request = AskerInput(**common(transcript=turns[-1].transcript, answers=answers))
+            reserved.append(worst_call(ASKER, request))
+            turns.append(await bench.turn(turns[-1], said=said))
+    for charge, size in zip(book.charges, reserved, strict=True):
+        assert charge.prompt <= size.input_tokens
+    # And not out of all proportion.
+    assert reserved[-1].input_tokens < 3 * book.charges[-1].prompt + 8_000
+
+
+async def test_what_was_said_is_kept_for_the_next_turn() -> None:
+    """Each turn reads what the one before wrote, and writes what it adds."""
+    book = TokenBook(cacheable=1_024, characters_per_token=3.1, counts_tools=True)
+    async with bench_over(MessagesApi(book=book), default={"caching": True}) as bench:
+        turns = await converse(bench, [LONG] * 4)
+    kept = [(charge.read, charge.read + charge.write) for charge in book.charges]
+    written = [whole for _, whole in kept]
+    assert [read for read, _ in kept[2:]] == written[1:-1]
+    assert all(charge.input < 50 for charge in book.charges[1:])
+    used = [turn.account.usage for turn in turns]
+    assert used[-1].cached_tokens > 0.7 * used[-1].input_tokens
+    assert max(len(found) for found in book.marks) <= 3
+
+
+async def test_an_endpoint_that_refuses_marks_gets_none() -> None:
+    """The conversation goes on without them."""
+    async with bench_over(api := MessagesApi("lacks_caching"), default={"caching": True}) as bench:
+        await converse(bench, [LONG] * 2)
+    assert [call.status for call in api.calls].count(400) == 1
+    assert "cache_control" not in str(api.requests[-1].body)
+
+
+async def test_tokens_are_counted_with_tools_and_all() -> None:
+    """Near the limit of its window an endpoint that counts is asked about the very conversation."""
+    window = {"window": 16_000, "reasoning_tokens": 500, "counts_tokens": True}
+    async with bench_over(api := MessagesApi(counting="good", book=TokenBook(window=16_000)), default=window) as bench:
+        await converse(bench, [LONG] * 8)
+    assert api.counted
+    assert max(api.counted) > 7_000
+    assert len(set(api.counted)) > 1
+    assert [call.status for call in api.calls] == [200] * 9
+
+
+async def test_the_model_is_told_of_each_tool() -> None:
+    """Name, description and schema of what is offered, and of nothing else."""
+    async with bench_over(api := MessagesApi()) as bench:
+        await bench.turn(offered=["look_up"])
+    (tool,) = api.requests[0].body["tools"]
+    assert tool == {"name": "look_up", "description": LOOK_UP.description, "input_schema": LOOK_UP.schema()}
+    assert tool["input_schema"]["required"] == ["word"]

@@ -1,0 +1,232 @@
+"""Documents of every kind: recognised by their bytes, read, or refused with a typed reason."""
+
+import gzip
+from io import BytesIO
+
+import docx
+import pytest
+
+from providers.errors import SourceUnreadable
+from providers.reading.document_kinds import (
+    decode,
+    is_meant_as_document,
+    kind_of_body,
+    parse_content_type,
+    provisional_kind,
+)
+from providers.reading.documents import extract, read_page
+from tests.fakes.documents import one_page_pdf, pdf_of
+from tests.fakes.hostile_pages import pdf
+from tests.fakes.office_documents import (
+    archive_of,
+    cell,
+    chapter,
+    epub,
+    mail,
+    notebook,
+    odt,
+    presentation,
+    saved,
+    workbook,
+)
+
+URL = "https://site.test/x"
+SENTENCE = "The worker removes dead rows from its table."
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500)
+
+
+def word_document() -> bytes:
+    """A document with a heading, a superscript and a table."""
+    document = docx.Document()
+    document.core_properties.title, document.core_properties.author = "Plan", "Ada"
+    document.add_heading("Goals", 1)
+    document.add_paragraph("Up to 2").add_run("32").font.superscript = True
+    table = document.add_table(2, 2)
+    for place, words in enumerate(("a", "b", "1", "2")):
+        table.cell(place // 2, place % 2).text = words
+    buffer = BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("raw", "name", "media_type", "text"),
+    [
+        (b"<!DOCTYPE html><html><body><p>Real type.</p>", "page.txt", "text/html", "Real type."),
+        (b"<p>Short &amp; sweet</p>", "page.html", "text/html", "Short & sweet"),
+        (b"# Head\n\nSome *emphasis* and `code`.\n", "a.md", "text/markdown", "# Head\n\nSome emphasis and `code`."),
+        (b"| a | b |\n|---|---|\n| 1 | 2 |\n", "t.md", "text/markdown", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        (b"wrapped\r\nline\r\n\r\nnext", "a.txt", "text/plain", "wrapped line\n\nnext"),
+        (b"Title\n=====\n\n- one\n  more\n- two", "README", "text/plain", "# Title\n\n- one more\n- two"),
+        ("\ufeffh\u00e9".encode("utf-16-le"), "a.txt", "text/plain", "h\u00e9"),
+        (gzip.compress(b"packed words", mtime=0), "log.txt.gz", "application/gzip", "packed words"),
+        ("<meta charset=iso-8859-1><p>Caf\u00e9</p>".encode("latin-1"), "a.html", "text/html", "Caf\u00e9"),
+        (b"12:01 ERROR *disk*\n  at 3\n# x\n", "server.log", "text/x-log", "```\n12:01 ERROR *disk*\n  at 3\n# x\n```"),
+        (b"Site,Cost\nNorth,1\n", "v.csv", "text/csv", "| Site | Cost |\n| --- | --- |\n| North | 1 |"),
+        (b"Site\tCost\nNorth\t1\n", "v.tsv", "text/csv", "| Site | Cost |\n| --- | --- |\n| North | 1 |"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_text_is_read_by_what_it_is(raw: bytes, name: str, media_type: str, text: str) -> None:
+    """The bytes decide, then the name; the text is canonical."""
+    found = extract(raw, name)
+    assert (found.media_type, found.text) == (media_type, text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "title", "authors"),
+    [
+        (word_document(), "# Goals\n\nUp to 2^32\n\n| a | b |\n| --- | --- |\n| 1 | 2 |", "Plan", ["Ada"]),
+        (saved(workbook()), "## Backups\n\n| Site | Share |\n| --- | --- |\n| North | 0.25 |\n| South | 3 |", "Figures",
+         ["Ada"]),
+        (odt('<text:h text:outline-level="2">Goals</text:h><text:p>Fewer failures</text:p>',
+             meta="<dc:title>Plan</dc:title><dc:creator>Ada</dc:creator>"), "## Goals\n\nFewer failures", "Plan", ["Ada"]),
+        (epub({"b.xhtml": chapter("<p>Second.</p>"), "a.xhtml": chapter("<h1>One</h1><p>Run <code>-v</code>.</p>")},
+              spine='<itemref idref="a.xhtml"/><itemref idref="b.xhtml"/>',
+              facts="<dc:title>A book</dc:title><dc:creator>Ada</dc:creator>"),
+         "# One\n\nRun `-v`.\n\nSecond.", "A book", ["Ada"]),
+        (notebook(cell("markdown", "# Study\n\nWe *measure* it."), cell("code", "run(1)")),
+         "# Study\n\nWe measure it.\n\n```\nrun(1)\n```", "Study", []),
+    ],
+)  # fmt: skip
+def test_documents_keep_their_structure(raw: bytes, text: str, title: str, authors: list[str]) -> None:
+    """Word, sheets, OpenDocument, books and notebooks give the same canonical forms as pages."""
+    found = extract(raw, "x")
+    assert (found.text, found.title, found.authors) == (text, title, authors)
+
+
+def test_slides_have_page_numbers() -> None:
+    """Titles are headings, and every slide begins a page."""
+    found = extract(saved(presentation()), "plan")
+    assert found.text.startswith("## Goals\n\nFewer failures\n\n- Above all at night")
+    assert found.text.endswith("## Costs\n\n| Year | Cost |\n| --- | --- |\n| 2024 | 12 |")
+    assert [found.text[start:].split("\n")[0] for start in found.pages] == ["## Goals", "## Hidden slide", "## Costs"]
+
+
+def test_a_mail_has_its_subject_sender_and_date() -> None:
+    """They are statements about it, and words of it."""
+    found = extract(bytes(mail("Words of the\nmail.")), "a.eml")
+    assert (found.title, found.authors, found.published_at) == ("Backups", ["Ada"], "2024-05-17")
+    assert found.text.startswith("Subject: Backups")
+    assert "Words of the" in found.text
+
+
+def test_a_feed_is_its_entries() -> None:
+    """Summaries are HTML; XML that is no feed is not read."""
+    rss = (
+        "<rss><channel><title>News</title><item><title>One</title><pubDate>Mon, 06 Sep 2021 00:01:00 GMT</pubDate>"
+        "<description>&lt;p&gt;Hello &lt;b hidden&gt;no&lt;/b&gt; you&lt;/p&gt;</description></item></channel></rss>"
+    )
+    found = read_page(rss.encode(), "application/xml", None, URL)
+    assert (found.title, found.text) == ("News", "## News\n\n## One\n\n2021-09-06\n\nHello you")
+    with pytest.raises(SourceUnreadable) as caught:
+        read_page(b"<sitemap><loc>x</loc></sitemap>", "application/xml", None, URL)
+    assert caught.value.kind == "wrong_type"
+
+
+def two_pages(second: bytes) -> bytes:
+    """A PDF of two pages; the second has a content stream of its own."""
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 5 0 R>>>>>>"
+    first = b"BT /F1 24 Tf 72 700 Td (Big Title) Tj ET BT /F1 12 Tf 72 660 Td (" + SENTENCE.encode() + b") Tj ET"
+    return pdf_of([
+        b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R 6 0 R]/Count 2>>", page % 4,
+        b"<</Length %d>>stream\n" % len(first) + first + b"\nendstream",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", page % 7,
+        b"<</Length %d>>stream\n" % len(second) + second + b"\nendstream",
+    ])  # fmt: skip
+
+
+def test_a_pdf_has_headings_and_page_numbers() -> None:
+    """Large letters are headings; every page begins at its first words."""
+    found = extract(two_pages(b"BT /F1 12 Tf 72 700 Td (Second page, other words.) Tj ET"), "x")
+    assert found.text == f"# Big Title\n\n{SENTENCE}\n\nSecond page, other words."
+    assert (found.title, found.pages) == ("Big Title", [0, found.text.index("Second")])
+
+
+def test_invisible_words_of_a_pdf_are_not_read_unless_it_is_a_scan() -> None:
+    """Render mode 3 hides words, but over an image it is what was recognised on it."""
+    hidden = pdf([SENTENCE], unseen="Unseen words.", inside="3 Tr").encode()
+    assert read_page(hidden, "application/pdf", None, URL).text == SENTENCE
+    image = "q 500 0 0 500 50 100 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x41 EI Q"
+    scan = pdf([], unseen=SENTENCE, before=image, inside="3 Tr").encode()
+    assert SENTENCE in read_page(scan, "application/pdf", None, URL).text
+
+
+@pytest.mark.parametrize(
+    ("raw", "name", "kind"),
+    [
+        (b"", "a.txt", "empty"),
+        (b" \n\t\n", "a.txt", "no_text"),
+        (bytes(range(256)) * 8, "a.md", "binary"),
+        (b"\x89PNG\r\n\x1a\n" + b"x" * 50, "a.md", "binary"),
+        (b"body { color: red }", "a.css", "wrong_type"),
+        (b"PK\x03\x04 and no more", "a.docx", "malformed"),
+        (archive_of({"a.txt": "x"}), "a.docx", "wrong_type"),
+        (b"%PDF-1.4 and no more", "a.pdf", "malformed"),
+        (one_page_pdf(""), "scan.pdf", "no_text"),
+        (gzip.compress(b"x", mtime=0)[:-6], "a.gz", "malformed"),
+        (gzip.compress(b"x" * 30_000_000, mtime=0), "bomb.gz", "too_large"),
+        (gzip.compress(one_page_pdf("x"), mtime=0), "a.pdf.gz", "wrong_type"),
+        (OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx", "encrypted"),
+    ],
+)
+def test_what_cannot_be_read_has_a_typed_reason(raw: bytes, name: str, kind: str) -> None:
+    """No file is skipped without a reason."""
+    with pytest.raises(SourceUnreadable) as caught:
+        extract(raw, name)
+    assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("stream", "advice"),
+    [
+        ("WordDocument", ".docx"),
+        ("Workbook", ".xlsx"),
+        ("PowerPoint Document", ".pptx"),
+        ("__properties_version1.0", ".eml"),
+    ],
+)
+def test_old_formats_are_refused_with_a_remedy(stream: str, advice: str) -> None:
+    """The person who has the file learns in which format it can be read."""
+    with pytest.raises(SourceUnreadable, match=f"save it as {advice}") as caught:
+        extract(OLE + f"{stream}\0".encode("utf-16-le"), "a.pdf")
+    assert caught.value.kind == "wrong_type"
+
+
+def test_files_that_are_no_documents_are_known_by_name() -> None:
+    """They are skipped without a word; a document that cannot be read is not."""
+    assert not is_meant_as_document("a/logo.png", "binary")
+    assert not is_meant_as_document("style.css", "wrong_type")
+    assert is_meant_as_document("plan.docx", "binary")
+    assert is_meant_as_document("notes", "malformed")
+
+
+@pytest.mark.parametrize(
+    ("raw", "charset", "text"),
+    [
+        ("größer".encode(), "koi8-r", "größer"),
+        ("Очистка".encode("koi8-r"), "koi8-r", "Очистка"),
+        ("<meta charset=shift_jis>日本語".encode("shift_jis"), None, "<meta charset=shift_jis>日本語"),
+        ("Größe und Ähnliches über München".encode("cp1252"), "utf-8", "Größe und Ähnliches über München"),
+        ("größer und größer ".encode() * 9 + b"\xff", None, "größer und größer " * 9 + "\ufffd"),
+        (b"\xff\xfea\0b\0", None, "ab"),
+    ],
+)
+def test_text_is_decoded_by_what_fits(raw: bytes, charset: str | None, text: str) -> None:
+    """A byte order mark, UTF-8 if it fits, what is declared if that fits, a guess, or UTF-8 with damage."""
+    assert decode(raw, charset=charset) == text
+
+
+def test_a_declared_type_must_agree_with_the_content() -> None:
+    """Types that are not read are refused, and so is a page that is a program."""
+    assert parse_content_type("text/html, text/html; charset=UTF-8").charset == "utf-8"
+    assert provisional_kind(None, b"PK\x03\x04").endswith("wordprocessingml.document")
+    assert kind_of_body("text/plain", b"a,b\n1,2", "values.csv") == "text/csv"
+    for declared, opening in (
+        ("image/png", b"\x89PNG"), ("text/html", b"MZ\x90"), ("application/pdf", b"<html>"), ("text/html", b"PK\x03\x04"),
+        ("application/epub+zip", b"<html>"),
+    ):  # fmt: skip
+        with pytest.raises(SourceUnreadable) as caught:
+            provisional_kind(declared, opening)
+        assert caught.value.kind == "wrong_type"
+    with pytest.raises(SourceUnreadable):
+        parse_content_type("text/html, image/png")

@@ -1,0 +1,186 @@
+"""The index file: full disks, other owners, removals, its size, and what it is made of."""
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contracts.messages import SearchRequest, SearchResponse
+from providers.errors import StorageFull
+from providers.reading.documents import extract
+from providers.search.corpus.index import IndexDamaged, IndexWriter, open_index
+from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of, word_keys
+from providers.search.corpus.query import rank, search_index
+from providers.search.corpus.scanning import FoundFile, scan_folder
+
+Page = tuple[FoundFile, IndexedFile]
+
+
+def a_file(folder: Path, name: str, words: str) -> Page:
+    """A file as it is read for the index."""
+    (folder / name).write_text(words)
+    return FoundFile(name, name, 1, 1), read_for_index(str(folder), name, "en")
+
+
+def writer_of(index: Path, identity: str = "me") -> IndexWriter:
+    """A writer of an index in English."""
+    writer = IndexWriter(index, identity)
+    writer.note(language="en")
+    return writer
+
+
+def searched(index: Path, text: str) -> SearchResponse:
+    """The answer of an index."""
+    request = SearchRequest(research_id="r-1", operation="search/1", provider="corpus", corpus="manual", text=text)
+    return search_index(index, "manual", "en", request)
+
+
+def test_a_full_disk_leaves_the_index_as_it_was(tmp_path: Path) -> None:
+    """Running out of room undoes the batch: the earlier state can still be used."""
+    with closing(writer_of(tmp_path / "index.sqlite3")) as writer:
+        writer.write([a_file(tmp_path, "small.md", "some words")])
+        (pages,) = writer._database.execute("PRAGMA page_count").fetchone()
+        writer._database.execute(f"PRAGMA max_page_count = {pages + 3}")
+        large = " ".join(f"word{number}" for number in range(20_000))
+        with pytest.raises(StorageFull):
+            writer.write([a_file(tmp_path, "other.md", "more words"), a_file(tmp_path, "large.md", large)])
+        assert [path for path, _ in writer.hashes()] == ["small.md"]
+
+
+def test_an_index_of_another_folder_is_not_reused(tmp_path: Path) -> None:
+    """An index belongs to one folder and language; for another it is built from nothing."""
+    for _ in range(2):
+        writer_of(tmp_path / "index.sqlite3", "one").close()
+    with pytest.raises(IndexDamaged):
+        writer_of(tmp_path / "index.sqlite3", "two")
+
+
+SYLLABLES = [f"{first}{second}{third}" for first in "bdfgklmnprst" for second in "aeiou" for third in ("ch", "lm", "x")]
+WORDS = SYLLABLES + [f"{one}{other}" for one in SYLLABLES[::7] for other in SYLLABLES[::5]]
+OFTEN = [1 / rank for rank in range(1, len(WORDS) + 1)]
+"""Frequency of each word in a made page: as in a language, few make most of a text."""
+
+
+def made_pages(folder: Path, count: int) -> Iterator[tuple[Page, int]]:
+    """Pages of Markdown with their length: nothing in them is markup that an index drops."""
+    chance = random.Random(7)
+    for number in range(count):
+        sections = [
+            f"## {' '.join(chance.choices(WORDS, k=3))}\n\n"
+            + "\n\n".join(" ".join(chance.choices(WORDS, OFTEN, k=60)) + "." for _ in range(4))
+            for _ in range(1 + number % 9)
+        ]
+        text = f"# {' '.join(chance.choices(WORDS, k=3))}\n\n" + "\n\n".join(sections)
+        yield a_file(folder, f"page-{number:03}.md", text), len(text)
+
+
+def test_a_replaced_or_removed_document_leaves_no_trace(tmp_path: Path) -> None:
+    """Counts, scores and answers are those of an index that never had anything else."""
+    pages = [page for page, _ in made_pages(tmp_path, 12)]
+    older = a_file(tmp_path, pages[3][0].path, "# Older\n\nquicksilver bach bach falm.\n\n```\ngone words\n```\n")
+    changed, fresh = tmp_path / "changed.sqlite3", tmp_path / "fresh.sqlite3"
+    with closing(writer_of(changed)) as writer:
+        writer.write([*pages[:3], older, *pages[4:8]])
+        writer.write([pages[3], *pages[8:]])
+        writer.finish([pages[0][0].path, pages[9][0].path], ())
+        writer._database.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    with closing(writer_of(fresh)) as writer:
+        writer.write([*pages[1:9], *pages[10:]])
+    for text in ("quicksilver", "gone words", "bach falm", "telm sich port", pages[3][1].title):
+        assert searched(changed, text) == searched(fresh, text), text
+
+
+def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
+    """A search reads its documents to the end while the index changes under it."""
+    pages = [page for page, _ in made_pages(tmp_path, 2)]
+    index = tmp_path / "index.sqlite3"
+    with closing(writer_of(index)) as writer:
+        writer.write(pages)
+        with open_index(index) as reader:
+            chunks = reader.best_chunks(["bach", "dalm"])
+            writer.finish([file.path for file, _ in pages], ())
+            assert chunks
+            assert all(reader.document(number=chunk.document) for chunk in chunks)
+        with open_index(index) as reader:
+            assert reader.best_chunks(["bach", "dalm"]) == []
+
+
+def test_an_index_is_smaller_than_twice_its_documents(tmp_path: Path) -> None:
+    """Of plain text, which has no markup to drop, the index takes less than twice the room; it shrinks with it."""
+    pages, sizes = zip(*made_pages(tmp_path, 40), strict=True)
+    index = tmp_path / "index.sqlite3"
+    with closing(writer_of(index)) as writer:
+        writer.write(pages)
+        writer.optimize()
+        writer.finish((), ())
+    full = index.stat().st_size
+    assert full < 2 * sum(sizes)
+    with closing(writer_of(index)) as writer:
+        writer.finish([file.path for file, _ in pages[4:]], ())
+        writer.optimize()
+        writer.finish((), ())
+    assert index.stat().st_size < full / 3
+
+
+@pytest.mark.parametrize("damage", ["UPDATE documents SET text = x'00ff00'", "DROP TABLE words"])
+def test_damage_inside_the_file_is_recognized(tmp_path: Path, damage: str) -> None:
+    """Whatever cannot be read of it makes an index that has to be built again, and crashes no worker."""
+    index = tmp_path / "index.sqlite3"
+    with closing(writer_of(index)) as writer:
+        writer.write([a_file(tmp_path, "a.md", "some words of a vacuum")])
+        writer._database.execute(damage)
+        writer._database.commit()
+    with pytest.raises(IndexDamaged):
+        searched(index, "vacuum")
+
+
+def test_sections_cover_the_text_and_chunks_group_their_blocks(tmp_path: Path) -> None:
+    """Sections follow one another without a gap under the path of their headings; small blocks are ranked together."""
+    long = "word " * 200
+    page = extract(
+        f"intro\n\n# A\n\na\n\n- one\n- two\n\n## B\n\n```\ncode\n```\n\n{long}\n\n# C\n\nc\n".encode(), "a.md"
+    )
+    sections = sections_of(page)
+    assert [heading for _, _, heading in sections] == ["", "A", "A › B", "C"]
+    assert [start for start, _, _ in sections[1:]] == [end for _, end, _ in sections[:-1]]
+    assert (sections[0][0], sections[-1][1]) == (0, len(page.text))
+    chunks = [(number, page.text[start:end].strip()) for number, start, end in chunks_of(page, sections)]
+    assert chunks == [(0, "intro"), (1, "a\n\n- one\n- two"), (2, "code"), (2, long.strip()), (3, "c")]
+
+
+def test_compounds_are_found_by_their_parts() -> None:
+    """An identifier counts as a whole and by its words."""
+    assert word_keys("write-ahead", "en") == ["write-ahead", "write", "ahead"]
+
+
+def test_documents_are_ranked_by_their_best_section(tmp_path: Path) -> None:
+    """A section has the shares of its best chunks; equal documents come in the order of their paths."""
+    pages = [
+        a_file(tmp_path, "b.md", "# Same\n\nwords about quicksilver"),
+        a_file(tmp_path, "a.md", "# Same\n\nwords about quicksilver"),
+        a_file(tmp_path, "c.md", "# Other\n\nquicksilver " + "in passing " * 90),
+    ]
+    index = tmp_path / "index.sqlite3"
+    with closing(writer_of(index)) as writer:
+        writer.write(pages)
+    assert [hit.url for hit in searched(index, "quicksilver words").hits] == [
+        "corpus:manual/a.md", "corpus:manual/b.md", "corpus:manual/c.md",
+    ]  # fmt: skip
+    with open_index(index) as reader:
+        assert rank([], {}) == []
+        assert reader.nearest_key("quiksilver") == "quicksilv"
+        assert reader.nearest_key("zebra") is None
+
+
+def test_raw_pages_of_sphinx_are_no_documents(tmp_path: Path) -> None:
+    """Beside the pages that were made of them they say everything twice; a folder of that name alone is read."""
+    made, other = tmp_path / "made", tmp_path / "other"
+    for folder in (made, other):
+        (folder / "_sources").mkdir(parents=True)
+        (folder / "_sources" / "page.rst.txt").write_text("Page\n====\n\nThe house is old.\n")
+    (made / "objects.inv").write_bytes(b"# Sphinx inventory")
+    (made / "page.html").write_text("<p>The house is old.</p>")
+    found = {file.path for file in scan_folder(tmp_path, lambda path: True).files}
+    assert found == {"made/objects.inv", "made/page.html", "other/_sources/page.rst.txt"}

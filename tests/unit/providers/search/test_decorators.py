@@ -1,0 +1,172 @@
+"""Limits, outcomes, prices and the cache of a search provider."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import Usage
+from contracts.request import SourceType
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.interfaces import Permit
+from providers.search.decorators import CachedSearch, LimitedSearch
+from providers.shared.cache import Cache
+from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker, CircuitState
+from providers.shared.limiter import SharedLimiter
+from providers.shared.rates import ServiceLimits
+from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.search_apis import asking
+from tests.fakes.shared_stores import away
+
+SERVICE = "search/tavily"
+
+
+class Provider:
+    """Fails as it was set to, or answers."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.name = "tavily"
+        self.asked: list[SearchRequest] = []
+        self.error = error
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """As of a provider."""
+        self.asked.append(request)
+        await asyncio.sleep(0)
+        if self.error is not None:
+            raise self.error
+        return SearchResponse(provider=self.name, cost_usd=None, warnings=["w"])
+
+
+def limited(provider: Provider, circuits: CircuitBreaker, limits: ServiceLimits | None = None) -> LimitedSearch:
+    """The provider behind its limits."""
+    limiter = SharedLimiter(MemorySharedStore(), {SERVICE: limits} if limits else {})
+    return LimitedSearch(provider, SERVICE, limiter, circuits, cost_usd=0.008)
+
+
+async def test_one_permit_for_each_request_of_an_operation() -> None:
+    """Every request takes a permit of the service for the operation of its run; the operator's price is taken."""
+    asked = []
+
+    class Watched:
+        @asynccontextmanager
+        async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[Permit]:
+            asked.append((service, holder, tokens))
+            yield self
+
+        def used(self, tokens: int) -> None:
+            """As of a permit."""
+
+    search = LimitedSearch(Provider(), SERVICE, Watched(), CircuitBreaker(MemorySharedStore()), cost_usd=0.008)
+    assert (await search.search(asking("tavily"))).cost_usd == 0.008
+    assert asked == [(SERVICE, "r-1/search/sq-1/tavily", 0)]
+
+
+async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
+    """It must wait; so must the next one after a 429."""
+    provider, circuits = Provider(), CircuitBreaker(MemorySharedStore())
+    search = limited(provider, circuits, ServiceLimits(1, 60.0))
+    await search.search(asking("tavily"))
+    with pytest.raises(RateLimited):
+        await search.search(asking("tavily").model_copy(update={"operation": "another"}))
+    assert len(provider.asked) == 1
+    provider = Provider(RateLimited("429", retry_after=9.0))
+    search = limited(provider, circuits)
+    for operation in ("one", "two"):
+        with pytest.raises(RateLimited) as raised:
+            await search.search(asking("tavily").model_copy(update={"operation": operation}))
+        assert (raised.value.retry_after or 0) > 8
+    assert len(provider.asked) == 1
+
+
+async def test_failures_open_the_circuit_and_an_answer_closes_it() -> None:
+    """Five failures in a row are known to all workers; a search that succeeds after all ends that (X-16)."""
+    circuits, provider = CircuitBreaker(MemorySharedStore()), Provider(Unavailable("503"))
+    search = limited(provider, circuits)
+    for _ in range(FAILURES_TO_OPEN):
+        with pytest.raises(Unavailable):
+            await search.search(asking("tavily"))
+    assert await circuits.state(SERVICE) is CircuitState.OPEN
+    provider.error = None
+    await search.search(asking("tavily"))
+    assert await circuits.state(SERVICE) is CircuitState.CLOSED
+
+
+@pytest.mark.parametrize("error", [NotConfigured("401"), InvalidCall("400"), asyncio.CancelledError()])
+async def test_errors_that_say_nothing_of_the_service_open_nothing(error: BaseException) -> None:
+    """A key of one's own, a refused query and a cancelled run are no outage."""
+    circuits = CircuitBreaker(MemorySharedStore())
+    for _ in range(2 * FAILURES_TO_OPEN):
+        with pytest.raises((ProviderError, asyncio.CancelledError)):
+            await limited(Provider(error), circuits).search(asking("tavily"))
+    assert await circuits.state(SERVICE) is CircuitState.CLOSED
+
+
+async def test_a_store_that_is_away_costs_no_answer() -> None:
+    """A circuit only saves time."""
+    assert (await limited(Provider(), CircuitBreaker(away())).search(asking("tavily"))).provider == "tavily"
+
+
+async def test_a_repeated_search_says_so_and_costs_nothing() -> None:
+    """Another run's same search gets the same hits and warnings; nobody is asked and nobody is charged (S0-177)."""
+    provider = Provider()
+    search = CachedSearch(provider, Cache(MemorySharedStore()))
+    first = await search.search(asking("tavily", domains_allow=["a.example", "b.example"]))
+    again = await search.search(asking("tavily", domains_allow=["b.example", "a.example"]).model_copy(
+        update={"research_id": "r-2", "operation": "search/9"}
+    ))  # fmt: skip
+    assert len(provider.asked) == 1
+    assert (first.cached, first.cost_usd) == (False, None)
+    assert (again.cached, again.cost_usd) == (True, 0.0)
+    assert (again.hits, again.warnings) == (first.hits, first.warnings)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tenant": "other"},
+        {"text": "Words"},
+        {"max_results": 5},
+        {"offset": 10},
+        {"source_type": SourceType.NEWS},
+        {"domains_allow": ["a.example"]},
+        {"domains_deny": ["a.example"]},
+        {"language": "de"},
+        {"published_from": "2024-01-01"},
+        {"published_to": "2024-01-01"},
+        {"corpus": "notes"},
+    ],
+)
+async def test_everything_that_shapes_the_answer_is_in_the_key(changes: dict[str, Any]) -> None:
+    """A search that differs in anything but its caller is made again; so is one of another provider's instance."""
+    provider, cache = Provider(), Cache(MemorySharedStore())
+    await CachedSearch(provider, cache).search(asking("tavily"))
+    assert not (await CachedSearch(provider, cache).search(asking("tavily").model_copy(update=changes))).cached
+    assert not (await CachedSearch(provider, cache, "elsewhere").search(asking("tavily"))).cached
+    assert len(provider.asked) == 3
+
+
+def test_every_field_of_a_request_is_judged() -> None:
+    """A new field of searches must be decided on: here are all that do not shape the answer, and all that do."""
+    shaping = (
+        "provider corpus corpus_digest text max_results offset source_type domains_allow domains_deny language".split()
+    )
+    shaping += ["published_from", "published_to"]
+    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission"}
+    assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}
+
+
+async def test_one_of_the_callers_that_wait_books_the_cost_of_a_failure() -> None:
+    """Several runs that wait for one answer all get its failure; only one of them books what it cost."""
+    error = RateLimited("wait", retry_after=3)
+    error.usage = Usage(cost_usd=0.5)
+    provider = Provider(error)
+    search = CachedSearch(provider, Cache(MemorySharedStore()))
+    requests = [asking("tavily").model_copy(update={"research_id": f"r-{n}"}) for n in range(3)]
+    failed = await asyncio.gather(*map(search.search, requests), return_exceptions=True)
+    assert len(provider.asked) == 1
+    assert sorted(one.usage.known_cost_usd for one in failed if isinstance(one, RateLimited)) == [0, 0, 0.5]
+    assert all(one.retry_after == 3 for one in failed if isinstance(one, RateLimited))

@@ -1,0 +1,256 @@
+"""Filters of a request: every client passes them to its service as that documents, and the hits keep to them."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from contracts.messages import SearchResponse
+from contracts.request import SourceType
+from providers.errors import InvalidCall
+from providers.search import brave, google
+from providers.search.declarations import search_declaration
+from providers.search.filters import Days, filters_of
+from tests.fakes.search_answers import BRAVE_LANGUAGES, PROVIDERS, Item, _google_languages
+from tests.fakes.search_apis import SearchApis, asking, search
+
+every_provider = pytest.mark.parametrize("name", PROVIDERS)
+OTHERS = [name for name in PROVIDERS if name != "wikipedia"]
+
+
+def applies(name: str, filtered: str) -> bool:
+    """Whether a service applies a filter itself."""
+    return filtered in search_declaration(name).filters
+
+
+def things(*given: dict[str, str]) -> list[Item]:
+    """Things to find, each with its own details."""
+    return [
+        Item(**{"number": n, "url": f"https://site-{n}.example/", "title": f"T{n}", "snippet": ""} | details)  # type: ignore[arg-type]
+        for n, details in enumerate(given)
+    ]
+
+
+def titles(answer: SearchResponse) -> list[str]:
+    """Titles of the hits, in their order."""
+    return [hit.title for hit in answer.hits]
+
+
+PLACES = things(
+    {"url": "https://other.example/"},
+    {"url": "https://nature.example/a"},
+    {"url": "https://notnature.example/"},
+    {"url": "https://www.nature.example/b"},
+    {"url": "https://old.nature.example/c"},
+    {"url": "https://nature.example.evil.example/"},
+    {"url": "https://science.example/d"},
+)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    ("allow", "deny", "expected"),
+    [
+        (["nature.example"], [], ["T1", "T3", "T4"]),
+        (["nature.example", "science.example"], [], ["T1", "T3", "T4", "T6"]),
+        ([], ["nature.example", "science.example"], ["T0", "T2", "T5"]),
+        (["nature.example"], ["old.nature.example"], ["T1", "T3"]),
+        ([f"d{n}.example" for n in range(40)] + ["science.example"], [], ["T6"]),
+        (["example"], ["nature.example"], ["T0", "T2", "T5", "T6"]),
+    ],
+)
+async def test_hits_keep_to_the_domains(name: str, allow: list[str], deny: list[str], expected: list[str]) -> None:
+    """Whether the service does it or not, one domain, several, many, or a whole zone; by one request (X-16)."""
+    async with SearchApis(results=PLACES) as server:
+        answer = await search(name, server, domains_allow=allow, domains_deny=deny)
+    assert titles(answer) == expected
+    assert len(server.asked) == 1
+    alone = "cannot search the allowed domains alone: hits elsewhere were left out"
+    assert (alone in answer.warnings) is (bool(allow) and not applies(name, "domains_allow"))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_filtered_hits_are_replaced_from_further_down(name: str) -> None:
+    """A hit behind others elsewhere is found although few were requested."""
+    first = 9 if name in {"anthropic", "google", "searxng"} else 19
+    rows = [{"url": f"https://other-{n}.example/"} for n in range(first)] + [{"url": "https://wanted.gov/"}]
+    deny = ["other-0.example", "second.example", *(f"other-{n}.example" for n in range(1, first))]
+    async with SearchApis(results=things(*rows)) as server:
+        answer = await search(name, server, max_results=1, domains_deny=deny)
+    assert [hit.url for hit in answer.hits] == ["https://wanted.gov/"]
+
+
+@every_provider
+async def test_a_language_is_applied_or_the_response_warns(name: str) -> None:
+    """Services that know languages get one in their own spelling; the others say that they cannot (X-16)."""
+    rows = things({"language": "de"}, {"language": "en"}, {"language": "ja"}, {})
+    async with SearchApis(results=rows) as server:
+        german = await search(name, server, language="de")
+        japanese = await search(name, server, language="ja")
+    if name == "wikipedia":
+        assert german.warnings == ["is one wiki: it cannot keep to a language"]
+    elif applies(name, "language"):
+        assert (titles(german), titles(japanese)) == (["T0", "T3"], ["T2", "T3"])
+        assert german.warnings == japanese.warnings == []
+    else:
+        assert len(german.hits) == 4
+        assert german.warnings == ["cannot keep to a language"]
+
+
+@pytest.mark.parametrize("name", ["google", "brave"])
+async def test_an_unknown_language_is_not_sent(name: str) -> None:
+    """A value that the service would refuse does not cost the search; the values that are sent are documented."""
+    async with SearchApis() as server:
+        answer = await search(name, server, language="eo")
+    assert len(answer.hits) == 10
+    assert answer.warnings == ["cannot keep to the language eo"]
+    known = {f"lang_{code}" for code in {*google.LANGUAGES, *google.OWN_LANGUAGES.values()}}
+    assert known <= set(_google_languages())
+    assert {*brave.LANGUAGES, *brave.OWN_LANGUAGES.values()} <= BRAVE_LANGUAGES
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("2024-03-01", "2024-03-31", ["T1", "T2"]),
+        ("2024-03", None, ["T1", "T2", "T3"]),
+        (None, "2024", ["T0", "T1", "T2"]),
+    ],
+)
+async def test_hits_keep_to_the_days(name: str, first: str | None, last: str | None, expected: list[str]) -> None:
+    """Services that know days get them, open ends included; stated dates are checked in any case."""
+    days = ["2023-12-31", "2024-03-01", "2024-03-31", "2025-01-01"]
+    rows = things(*({"published": day, "kind": "academic" if name == "semantic_scholar" else ""} for day in days))
+    async with SearchApis(results=rows) as server:
+        answer = await search(name, server, published_from=first, published_to=last)
+    assert titles(answer) == expected
+    warned = any("dates of publication" in line for line in answer.warnings)
+    assert warned is (name in {"searxng", "anthropic"})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sent"),
+    [
+        ("tavily", {"domains_allow": ["a.x", "b.x"], "domains_deny": ["c.x"]},
+         {"include_domains": ["a.x", "b.x"], "exclude_domains": ["c.x"]}),
+        ("tavily", {"published_from": "2024-03"}, {"start_date": "2024-03-01"}),
+        ("google", {"domains_allow": ["a.x", "b.x"], "domains_deny": ["c.x"]},
+         {"q": "how are backups made? (site:a.x OR site:b.x) -site:c.x"}),
+        ("google", {"domains_allow": ["a.x"]}, {"siteSearch": "a.x", "siteSearchFilter": "i"}),
+        ("google", {"domains_deny": ["a.x"]}, {"siteSearch": "a.x", "siteSearchFilter": "e"}),
+        ("google", {"published_from": "2024-03", "published_to": "2024-03"}, {"sort": "date:r:20240301:20240331"}),
+        ("semantic_scholar", {"published_to": "2024-03"}, {"publicationDateOrYear": ":2024-03-31"}),
+        ("semantic_scholar", {"domains_allow": ["a.x"]}, {"limit": "100"}),
+        ("brave", {"published_from": "2024-03", "published_to": "2024-03"}, {"freshness": "2024-03-01to2024-03-31"}),
+        ("brave", {"domains_allow": ["a.x"]}, {"count": "20", "q": "how are backups made? site:a.x"}),
+        ("searxng", {"domains_allow": ["a.x"]}, {"q": "how are backups made? site:a.x"}),
+        ("searxng", {"source_type": SourceType.ACADEMIC, "domains_allow": ["a.x"]},
+         {"q": "how are backups made?", "categories": "science"}),
+    ],
+)  # fmt: skip
+async def test_filters_are_sent_in_the_services_own_form(
+    name: str, given: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    """What a service can apply is in the request itself (X-16)."""
+    async with SearchApis() as server:
+        await search(name, server, **given)
+    (asked,) = server.asked
+    arrived = {**asked.parameters, **asked.body}
+    assert {key: arrived.get(key) for key in sent} == sent
+
+
+@pytest.mark.parametrize(("days", "word"), [(1, "day"), (6, "week"), (30, "month"), (300, "year"), (400, None)])
+async def test_searxng_gets_the_shortest_range(days: int, word: str | None) -> None:
+    """It knows four ranges that reach back from today."""
+    first = datetime.now(UTC).date() - timedelta(days=days)
+    async with SearchApis() as server:
+        await search("searxng", server, published_from=first.isoformat())
+    assert server.asked[0].parameters.get("time_range") == word
+
+
+@every_provider
+async def test_news_come_from_an_index_of_news_or_the_response_warns(name: str) -> None:
+    """Another type than requested is never passed off as it (X-16)."""
+    rows = things({"kind": "web"}, {"kind": "news", "published": "2024-05-17"}, {"kind": "academic"})
+    async with SearchApis(results=rows) as server:
+        news = await search(name, server, source_type=SourceType.NEWS)
+        web = await search(name, server, source_type=SourceType.WEB)
+    if SourceType.NEWS in search_declaration(name).source_types:
+        assert (titles(news), titles(web)) == (["T1"], ["T0"])
+        assert news.hits[0].published_at == "2024-05-17"
+        assert news.warnings == []
+    else:
+        assert news.warnings == ["has no news search of its own"]
+        assert {hit.source_type for hit in news.hits} <= {"web", "academic"}
+
+
+@every_provider
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"language": "DE"},
+        {"language": "../"},
+        {"published_from": "yesterday"},
+        {"published_from": "2024-02-30"},
+        {"published_from": "0000"},
+        {"published_from": "2024-02", "published_to": "2024-01"},
+        {"domains_allow": ["https://a.example/x"]},
+        {"domains_deny": ["*.example"]},
+        {"domains_deny": [""]},
+    ],
+)
+async def test_a_filter_without_meaning_is_refused(name: str, given: dict[str, Any]) -> None:
+    """No query leaves with it, and nothing is guessed."""
+    async with SearchApis() as server:
+        with pytest.raises(InvalidCall):
+            await search(name, server, **given)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "within"),
+    [
+        ("https://www.Nature.COM:443/x", True),
+        ("https://a.b.nature.com./", True),
+        ("https://notnature.com/", False),
+        ("https://nature.com.evil.example/", False),
+        ("https://evil.example/?u=https://nature.com/", False),
+        ("https://xn--bcher-kva.example/", True),
+        ("https://B\u00dcCHER.example/", True),
+        ("https://data.gov/", True),
+        ("https://gov.example/", False),
+    ],
+)
+def test_a_domain_is_a_host_and_everything_below_it(url: str, within: bool) -> None:
+    """Whole labels count, in one spelling; avoiding counts before keeping to."""
+    names = ["Nature.com", "b\u00fccher.example", "gov"]
+    assert filters_of(asking("tavily", domains_allow=names)).domains.admit(url) is within
+    assert filters_of(asking("tavily", domains_deny=names)).domains.admit(url) is not within
+    assert not filters_of(asking("tavily", domains_allow=names, domains_deny=names)).domains.admit(url)
+
+
+@pytest.mark.parametrize(
+    ("published", "outside"),
+    [
+        (None, False), ("soon", False), ("2024", False), ("2023", True), ("2024-06", False), ("2024-05", True),
+        ("2024-06-15", False), ("2024-06-14", True), ("2024-07-31", False), ("2024-08-01", True), ("2025", True),
+    ],
+)  # fmt: skip
+def test_only_dates_certainly_outside_are_excluded(published: str | None, outside: bool) -> None:
+    """An unknown date, or one that is known to the year, gets the benefit of the doubt."""
+    assert Days(date(2024, 6, 15), date(2024, 7, 31)).exclude(published) is outside
+
+
+@pytest.mark.parametrize(
+    ("given", "days"),
+    [
+        (("2024-02", "2024-02"), (date(2024, 2, 1), date(2024, 2, 29))),
+        ((None, "2020"), (date(1970, 1, 1), date(2020, 12, 31))),
+        ((None, "1950-01-01"), (date(1950, 1, 1), date(1950, 1, 1))),
+        (("2999-01-01", None), (date(2999, 1, 1), date(2999, 1, 1))),
+    ],
+)
+def test_days_have_both_ends_where_a_service_needs_them(given: tuple[str, str], days: tuple[date, date]) -> None:
+    """A month stands for all its days; an open end is long ago or today."""
+    assert filters_of(asking("tavily", published_from=given[0], published_to=given[1])).days.both() == days

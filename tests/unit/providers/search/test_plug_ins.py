@@ -1,0 +1,131 @@
+"""Search providers of installed packages: the example of the documentation, built, installed and asked."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from providers.errors import NotConfigured
+from providers.search import declarations
+from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
+from tests.fakes.loopback import HttpRequest, LoopbackServer
+from workers.settings.configuration_files import SettingsError
+from workers.settings.loading import load_settings
+
+ROOT = Path(__file__).parents[4]
+EXAMPLE = ROOT / "examples" / "search_provider"
+SEARCH = """
+import asyncio, json
+from contracts.messages import SearchRequest
+from workers.search_providers import open_search_providers
+from workers.settings.loading import load_settings
+
+async def main():
+    web = load_settings().web_search
+    async with open_search_providers(web, ["example"]) as providers:
+        request = SearchRequest(research_id="r-1", operation="s/1", provider="example", text="moss", language="de")
+        answer = await providers["example"].search(request)
+    choices = {choice.name: choice.reason for choice in web.choices()}
+    print(json.dumps({"reason": choices["example"], "urls": [hit.url for hit in answer.hits]}))
+
+asyncio.run(main())
+"""
+
+
+class ExampleService(LoopbackServer):
+    """The service of the example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[HttpRequest] = []
+
+    async def serve(self, request: HttpRequest, reader: object, writer: object) -> bool:
+        """Two results, one of them outside the declared form."""
+        self.asked.append(request)
+        body = json.dumps({"found": [{"link": "https://moss.example/", "title": "Moss"}, {"title": "Nowhere"}]})
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write((head + body).encode())  # type: ignore[attr-defined]
+        await writer.drain()  # type: ignore[attr-defined]
+        return True
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of packages with the example, built without network."""
+    source = shutil.copytree(EXAMPLE, tmp_path / "source")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    place = tmp_path / "site"
+    subprocess.run([*install, "--target", str(place), str(source)], check=True, capture_output=True)
+    return place
+
+
+async def test_the_example_is_installed_and_asked(site: Path, tmp_path: Path) -> None:
+    """Another process finds the provider of an installed package, with its variables, and asks it (X-16)."""
+    async with ExampleService() as service:
+        environment = os.environ | {
+            "PYTHONPATH": f"{ROOT}:{site}",
+            "HOME": str(tmp_path),
+            "EXAMPLE_API_KEY": "planted-key",
+            "EXAMPLE_BASE_URL": service.base_url,
+        }
+        import asyncio
+
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", SEARCH, env=environment, cwd=tmp_path, stdout=subprocess.PIPE
+        )
+        printed, _ = await process.communicate()
+    assert json.loads(printed) == {"reason": "EXAMPLE_API_KEY set", "urls": ["https://moss.example/"]}
+    (asked,) = service.asked
+    assert asked.target == "/find?words=moss&most=10&language=de"
+    assert asked.headers["x-api-key"] == "planted-key"
+
+
+def test_the_documentation_shows_the_example() -> None:
+    """Its page has the two files to the letter, and the module has no more than 60 lines."""
+    page = (ROOT / "docs" / "search-providers.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"<!-- (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
+    files = {f"examples/search_provider/{name}": EXAMPLE / name for name in ("pyproject.toml", "example_search.py")}
+    assert shown == {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    assert len((EXAMPLE / "example_search.py").read_text(encoding="utf-8").splitlines()) <= 60
+
+
+NO_DECLARATION = object()
+MISNAMED = SearchDeclaration("other", "Other", "nowhere:Other", address="https://other.example")
+TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="https://other.example")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("broken", "no_such_module:X", "the search provider broken of an installed package cannot be loaded"),
+        ("broken", f"{__name__}:MISSING", "the search provider broken of an installed package cannot be loaded"),
+        ("broken", f"{__name__}:NO_DECLARATION", "the search provider broken of an installed package is no Search"),
+        ("broken", f"{__name__}:MISNAMED", "broken of an installed package declares the name other"),
+        ("tavily", f"{__name__}:TAVILY", "two search providers are named tavily"),
+    ],
+)
+def test_a_bad_plug_in_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, problem: str
+) -> None:
+    """Every command ends with what is wrong with which provider; the others stay as they are."""
+    entry = EntryPoint(name, value, declarations.ENTRY_POINTS)
+    monkeypatch.setattr(declarations, "entry_points", lambda group: EntryPoints([entry]).select(group=group))
+    sys.modules.setdefault(__name__, sys.modules[test_a_bad_plug_in_is_named.__module__])
+    before = declared_names()
+    with pytest.raises(ValueError, match=problem):
+        declare_installed()
+    with pytest.raises(SettingsError, match=problem):
+        load_settings(environment={}, user_folder=tmp_path)
+    assert declared_names() == before
+
+
+def test_an_implementation_that_cannot_be_loaded_is_named_when_it_is_opened() -> None:
+    """The declaration is data: the class is loaded where it is used."""
+    with pytest.raises(NotConfigured, match="the search provider other cannot be loaded: ModuleNotFoundError"):
+        MISNAMED.open(None, {})  # type: ignore[arg-type]
