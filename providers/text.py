@@ -12,6 +12,7 @@ import snowballstemmer  # type: ignore[import-untyped]
 from nupunkt import sent_spans
 
 WORD: Final = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
+JOINT: Final = re.compile(r"[._'’-]")
 KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
@@ -80,13 +81,21 @@ def fold(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text as written; identifiers such as `autovacuum_freeze_max_age` give their parts."""
+    """Return the words of a text as written; an identifier such as `autovacuum_freeze_max_age` is one word."""
     return WORD.findall(text)
 
 
 def stems(text: str, language: str = "en") -> list[str]:
     """Return the stems of all words of a text, in order."""
     return [stem(word, language) for word in words(text)]
+
+
+@lru_cache(maxsize=200_000)
+def word_keys(word: str, language: str) -> tuple[str, ...]:
+    """Return the stem of a word and, for a compound such as `freeze_max_age`, the stems of its parts."""
+    whole = stem(word, language)
+    parts = [stem(part, language) for part in JOINT.split(word) if len(part) > 1]
+    return (whole,) if parts in ([], [whole]) else (whole, *parts)
 
 
 def meaning_words(text: str, language: str = "en") -> list[str]:
@@ -103,8 +112,9 @@ def meaning_words(text: str, language: str = "en") -> list[str]:
 
 
 def question_stems(text: str, language: str = "en") -> list[str]:
-    """Return the distinct stems of the words of meaning, in their order; of all words where there are none."""
-    return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or words(text)))
+    """Return the distinct stems of the words of meaning, in their order; of frame words where there are none."""
+    rest = [word for word in words(text) if fold(word) not in language_data(language).stop]
+    return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or rest))
 
 
 def detect_language(text: str) -> str:

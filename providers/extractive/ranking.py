@@ -16,7 +16,7 @@ from typing import Final
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from providers.extractive.blocks import Block, Kind, blocks_of, together
-from providers.text import language_data, question_stems, sentence_spans, stems
+from providers.text import language_data, question_stems, sentence_spans, word_keys, words
 
 FLOOR: Final = 0.4
 """Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
@@ -108,7 +108,7 @@ class Ranking:
         self._sources = {source.id: source for source in task.sources if source.id in self.texts}
         counts, total = task.term_documents, task.documents_searched
         if not total:
-            counts = Counter(key for text in self.texts.values() for key in set(_stems(text, self._language)))
+            counts = Counter(key for text in self.texts.values() for key in set(_keys(text, self._language)))
             total = len(self.texts)
         self._best_hint = max((each.score for one in task.sources for each in one.sections), default=0.0) or 1.0
         self.question = Question.of(query, self._language, counts, total)
@@ -138,17 +138,17 @@ class Ranking:
     def measure(self, source: SourceExtract, start: int, end: int, block: Block | None) -> Passage:
         """Score a range that begins in a block."""
         text = self.texts[source.id]
-        order = _stems(text[start:end], self._language)
+        order = _keys(text[start:end], self._language)
         body = frozenset(order)
         path = block.path if block else ()
         lead = text[slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
-        above = frozenset().union(*(_stems(line, self._language) for line in (source.title, lead, *path)))
+        above = frozenset().union(*(_keys(line, self._language) for line in (source.title, lead, *path)))
         shares = any(key in body for key in self.question.weights)
         coverage = self.question.coverage(body, above) if shares else 0.0
         score = 0.0
         if shares:
             heading = self.question.coverage(
-                frozenset(_stems(path[-1] if path else source.title, self._language)), frozenset()
+                frozenset(_keys(path[-1] if path else source.title, self._language)), frozenset()
             )
             hint = max((each.score for each in source.sections if each.start <= start < each.end), default=0.0)
             score = (
@@ -262,5 +262,5 @@ def _with_code(text: str, end: int) -> int:
 
 
 @lru_cache(maxsize=20_000)
-def _stems(text: str, language: str) -> tuple[str, ...]:
-    return tuple(stems(text, language))
+def _keys(text: str, language: str) -> tuple[str, ...]:
+    return tuple(key for word in words(text) for key in word_keys(word, language))
