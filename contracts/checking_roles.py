@@ -27,7 +27,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _part_numbers(value: Any) -> list[int]:
-    """Numbers of parts; one that cannot be read is 0, for it still says that a part is missing."""
+    """Numbers of parts; an unreadable one is 0, for it still means that a part is missing."""
     given = value if isinstance(value, list) else [value] if value else []
     return [item if isinstance(item, int) else 0 for item in given]
 
@@ -37,24 +37,24 @@ LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(v
 
 # --- checker -------------------------------------------------------------------------------------------------------
 class CheckInput(RoleInput):
-    """Hand-off to the checker: claims with their passages, and nothing of the report or the question."""
+    """Hand-off to the checker: claims with their passages, without the report or the question."""
 
     entry: str = ""
-    """Hash of the stored entry that holds the claims."""
+    """Hash of the stored entry with the claims."""
     numbers: list[int] = []
-    """Which of its claims, from 0."""
+    """Numbers of its claims, from 0."""
     bytes_shown: int = 0
-    """Of these claims with their passages, for the ledger."""
+    """Bytes of these claims with their passages, for the ledger."""
     claims: list[AskedClaim] = []
-    """Filled in from the entry where the role is done."""
+    """Loaded from the entry by the activity."""
 
     def subject(self) -> str:
-        """How many claims."""
+        """Number of claims."""
         return plural(len(self.numbers) or len(self.claims), "statement")
 
 
 class GivenVerdict(Contract):
-    """A verdict as a checker gives it; a field that cannot be read says nothing."""
+    """A verdict as a checker gives it; an unreadable field is empty."""
 
     claim: LenientText = ""
     verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
@@ -72,35 +72,35 @@ class CheckerAnswer(RoleAnswer):
 
 
 class CheckerResult(RoleAnswer):
-    """Verdicts as the workflow gets them."""
+    """Verdicts with their reasons."""
 
     entry: str | None = None
-    """Hash of the stored entry that holds the answers; None: they are here."""
+    """Hash of the stored entry with the answers; None: they are here."""
     answers: list[ClaimAnswer] = []
     verdicts: list[Verdict] = []
-    """Of each claim in order."""
+    """Verdict of each claim in order."""
 
 
 # --- corrector -----------------------------------------------------------------------------------------------------
 class CorrectInput(RoleInput):
-    """Hand-off to the corrector: claims that their passages do not bear out, with other passages that may."""
+    """Hand-off to the corrector: claims without support of their passages, with other passages."""
 
     entry: str = ""
-    """Hash of the stored entry that holds the claims."""
+    """Hash of the stored entry with the claims."""
     numbers: list[int] = []
-    """Which of its claims, from 0."""
+    """Numbers of its claims, from 0."""
     bytes_shown: int = 0
-    """Of these claims with their passages, for the ledger."""
+    """Bytes of these claims with their passages, for the ledger."""
     claims: list[DoubtfulClaim] = []
-    """Filled in from the entry where the role is done."""
+    """Loaded from the entry by the activity."""
 
     def subject(self) -> str:
-        """How many claims."""
+        """Number of claims."""
         return plural(len(self.numbers) or len(self.claims), "statement")
 
 
 class ProposedCorrection(Contract):
-    """A correction as a corrector proposes it; a field that cannot be read says nothing."""
+    """A correction as a corrector proposes it; an unreadable field is empty."""
 
     claim: LenientText = ""
     action: Annotated[CorrectionAction, known_word(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
@@ -118,16 +118,16 @@ class CorrectorAnswer(RoleAnswer):
 
 
 class CorrectorResult(RoleAnswer):
-    """Proposals as the workflow gets them."""
+    """One proposal for each claim."""
 
     entry: str | None = None
-    """Hash of the stored entry that holds them; None: they are here."""
+    """Hash of the stored entry with the proposals; None: they are here."""
     proposals: list[Proposal] = []
 
 
 # --- reviewer ------------------------------------------------------------------------------------------------------
 class ReviewInput(RoleInput):
-    """Hand-off to the reviewer: the draft beside the question and the plan."""
+    """Hand-off to the reviewer: the draft, with the question and the plan."""
 
     brief: str = ""
     draft: DocumentRef
@@ -170,44 +170,14 @@ class ReviewerAnswer(RoleAnswer):
 
 
 CHECKER: Final = RoleSpec(
-    "checker",
-    "check_claims",
-    Tier.ANALYTICAL,
-    "checker",
-    CheckInput,
-    CheckerAnswer,
-    CheckerResult,
-    3_000,
-    sees_question=False,
-    has_fallback=False,
-    whole_answers=True,
-    expected_output_tokens=700,
-    work="verification",
-)
+    "checker", "check_claims", Tier.ANALYTICAL, CheckInput, CheckerAnswer, CheckerResult,
+    output_tokens=3_000, has_fallback=False, expected_output_tokens=700, work="verification",
+)  # fmt: skip
 CORRECTOR: Final = RoleSpec(
-    "corrector",
-    "correct_claims",
-    Tier.ANALYTICAL,
-    "corrector",
-    CorrectInput,
-    CorrectorAnswer,
-    CorrectorResult,
-    3_000,
-    sees_question=False,
-    has_fallback=False,
-    whole_answers=True,
-    expected_output_tokens=700,
-    work="verification",
-)
+    "corrector", "correct_claims", Tier.ANALYTICAL, CorrectInput, CorrectorAnswer, CorrectorResult,
+    output_tokens=3_000, has_fallback=False, expected_output_tokens=700, work="verification",
+)  # fmt: skip
 REVIEWER: Final = RoleSpec(
-    "reviewer",
-    "review_report",
-    Tier.ANALYTICAL,
-    "reviewer",
-    ReviewInput,
-    ReviewerAnswer,
-    ReviewerAnswer,
-    1_500,
-    expected_output_tokens=500,
-    work="verification",
-)
+    "reviewer", "review_report", Tier.ANALYTICAL, ReviewInput, ReviewerAnswer, ReviewerAnswer,
+    output_tokens=1_500, expected_output_tokens=500, work="verification",
+)  # fmt: skip

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class UnfitAnswer(ValueError):
-    """An answer with nothing that can be used; the message is fit for a repair prompt."""
+    """An answer without any usable part; the message is fit for a repair prompt."""
 
 
 def one_line(limit: int) -> AfterValidator:
@@ -31,20 +31,20 @@ def line_of(text: str, limit: int) -> str:
     return shorten(" ".join(text.split()), limit)
 
 
-def known_word(kind: type[E], otherwise: E) -> BeforeValidator:
-    """Member of an enumeration, whatever its case; `otherwise` for a word that names none."""
+def known_word(kind: type[E], default: E) -> BeforeValidator:
+    """Member of an enumeration in any case; `default` for a word that names none."""
 
     def read(value: Any, info: ValidationInfo) -> E:
         found = find_member(kind, value)
         if found is None:
-            _note(info, f"an unknown {info.field_name} was read as {otherwise.value}")
-        return found or otherwise
+            _note(info, f"an unknown {info.field_name} was read as {default.value}")
+        return found or default
 
     return BeforeValidator(read)
 
 
 def find_member(kind: type[E], word: Any) -> E | None:
-    """The member that a word names, whatever its case; None where there is none."""
+    """The member that a word names in any case; None if there is none."""
     folded = word.strip().casefold() if isinstance(word, str) else ""
     return next((member for member in kind if member.value == folded), None)
 

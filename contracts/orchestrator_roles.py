@@ -1,7 +1,7 @@
 """The roles of the strategy `orchestrator`: intake, outliner, orchestrator and agent.
 
-Who analyzes pages and who writes the report are the roles of the supervisor. Orchestrator, agent and intake work by
-calling tools: what they call is checked, decided upon and answered by the workflow.
+Pages are analyzed and the report is written by the roles of the supervisor. Orchestrator, agent and intake work by
+calling tools; the workflow checks, carries out and answers their calls.
 """
 
 from typing import Annotated, Final, Self
@@ -30,8 +30,8 @@ class AgentArguments(Contract):
     """A task for an agent."""
 
     task: str = Field(
-        description="all that the agent is told: name the subject and what is to be found out, in sentences that can "
-        "be understood without anything else",
+        description="everything that the agent knows: name the subject and the information to find, in sentences that "
+        "can be understood without anything else",
         min_length=1,
         max_length=4_000,
     )
@@ -92,12 +92,12 @@ AGENT_REPORT: Final = ToolSpec(
 
 # --- intake --------------------------------------------------------------------------------------------------------
 class IntakeInput(ToolTurnInput):
-    """Hand-off to the intake: the question, and what was asked about it before."""
+    """Hand-off to the intake: the question, and earlier questions to the person."""
 
     context: list[Turn] = []
     rounds: list[QuestionRound] = []
     required: bool = False
-    """Whether a person is to be asked at least once."""
+    """Ask the person at least once."""
 
 
 # --- outliner ------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class OutlineInput(BriefedInput):
 
     most: int = 6
     previous: list[str] = []
-    """The steps of the plan that is made anew."""
+    """Steps of the plan that is replaced."""
 
 
 class OutlinedStep(Contract):
@@ -127,7 +127,7 @@ class OutlinerAnswer(RoleAnswer):
     steps: list[OutlinedStep]
 
     def fitted(self, request: OutlineInput, notes: list[str]) -> Self:
-        """Keep distinct steps, at most as many as requested. Raises `UnfitAnswer` if there is none."""
+        """Keep distinct steps within the limit. Raises `UnfitAnswer` if there is none."""
         steps = distinct(self.steps, lambda one: one.step)
         if not steps:
             raise UnfitAnswer("steps: at least one step is needed")
@@ -136,93 +136,57 @@ class OutlinerAnswer(RoleAnswer):
 
 # --- orchestrator --------------------------------------------------------------------------------------------------
 class OrchestrateInput(ToolTurnInput):
-    """Hand-off to the orchestrator: the plan, once; then what its agents found, as answers to its calls."""
+    """Hand-off to the orchestrator: the plan in its opening, findings of agents as answers to its calls."""
 
     approach: str = ""
     steps: list[str] = []
     at_once: int = 3
     cycles: int = 7
-    """In which it decides."""
+    """Number of turns in which it may send agents."""
     reasons: bool = False
-    """Whether its model reasons by itself, so that it is offered no tool to think with."""
+    """The model reasons by itself, so it gets no tool to think with."""
     unserved: list[int] = []
-    """Steps, from 1, that no agent was sent for yet. No prompt shows them: a script goes by them, where no model
-    answers."""
+    """Steps, from 1, without an agent. For the script without a model; no prompt shows them."""
 
 
 # --- agent ---------------------------------------------------------------------------------------------------------
 class FoundPage(Contract):
-    """A page that was found and not opened: its number, and its place in the list of its search."""
+    """A page that was found and not opened: its number, and its rank in its search."""
 
     index: int
     rank: int = 1
 
 
 class WorkInput(ToolTurnInput):
-    """Hand-off to an agent: its task is the query, and all it knows."""
+    """Hand-off to an agent: its task is the query."""
 
     searches_left: int = 0
     pages_left: int = 0
     reasons: bool = False
     found: list[FoundPage] = []
-    """No prompt shows the rest: a script goes by it, where no model answers. Pages not opened yet,"""
+    """Pages not opened yet. This and the fields below are for the script without a model; no prompt shows them."""
     searches: int = 0
-    """searches made,"""
+    """Number of searches so far."""
     open_gaps: list[str] = []
-    """and what the pages do not say."""
+    """Information that the pages lack."""
 
 
 INTAKE: Final = RoleSpec(
-    "intake",
-    "take_in_question",
-    Tier.SIMPLE,
-    "intake",
-    IntakeInput,
-    TurnAnswer,
-    TurnResult,
-    800,
-    expected_output_tokens=200,
-    work="clarification",
-    tools=(GENERATE_PLAN,),
-    must_call=False,
-)
-"""Words are questions to the person; a call of its one tool says that there are none."""
+    "intake", "take_in_question", Tier.SIMPLE, IntakeInput, TurnAnswer, TurnResult,
+    output_tokens=800, expected_output_tokens=200, work="clarification", tools=(GENERATE_PLAN,), must_call=False,
+)  # fmt: skip
+"""Text is a question to the person; a call of its one tool means that there is none."""
 OUTLINER: Final = RoleSpec(
-    "outliner",
-    "outline_research",
-    Tier.ANALYTICAL,
-    "outliner",
-    OutlineInput,
-    OutlinerAnswer,
-    OutlinerAnswer,
-    2_000,
-    expected_output_tokens=500,
-    work="planning",
-)
+    "outliner", "outline_research", Tier.ANALYTICAL, OutlineInput, OutlinerAnswer, OutlinerAnswer,
+    output_tokens=2_000, expected_output_tokens=500, work="planning",
+)  # fmt: skip
 ORCHESTRATOR: Final = RoleSpec(
-    "orchestrator",
-    "orchestrate",
-    Tier.COMPLEX,
-    "orchestrator",
-    OrchestrateInput,
-    TurnAnswer,
-    TurnResult,
-    1_024,
-    expected_output_tokens=400,
-    work="orchestration",
+    "orchestrator", "orchestrate", Tier.COMPLEX, OrchestrateInput, TurnAnswer, TurnResult,
+    output_tokens=1_024, expected_output_tokens=400, work="orchestration",
     tools=(RESEARCH_AGENT, ORCHESTRATOR_REPORT, THINK),
-)
+)  # fmt: skip
 AGENT: Final = RoleSpec(
-    "agent",
-    "work_on_task",
-    Tier.ANALYTICAL,
-    "agent",
-    WorkInput,
-    TurnAnswer,
-    TurnResult,
-    1_000,
-    expected_output_tokens=250,
-    work="research",
-    tools=(SEARCH, OPEN_PAGE, AGENT_REPORT, THINK),
-)
+    "agent", "work_on_task", Tier.ANALYTICAL, WorkInput, TurnAnswer, TurnResult,
+    output_tokens=1_000, expected_output_tokens=250, work="research", tools=(SEARCH, OPEN_PAGE, AGENT_REPORT, THINK),
+)  # fmt: skip
 ROLES: Final = (INTAKE, OUTLINER, ORCHESTRATOR)

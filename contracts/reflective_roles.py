@@ -1,6 +1,6 @@
 """The roles of the strategy `reflective`: coordinator, investigator, step planner, researcher, reflector, responder.
 
-Who analyzes sources and who writes the report are the roles of the supervisor.
+Sources are analyzed and the report is written by the roles of the supervisor.
 """
 
 from enum import StrEnum
@@ -27,7 +27,7 @@ MOST_CHANGES: Final = 5
 
 
 class Route(StrEnum):
-    """How much ceremony the question gets."""
+    """Depth of the procedure for a question."""
 
     DIRECT = "direct"
     QUICK = "quick"
@@ -35,7 +35,7 @@ class Route(StrEnum):
 
 
 class Complexity(StrEnum):
-    """How much there is to find out."""
+    """Extent of the research that a question needs."""
 
     SIMPLE = "simple"
     MODERATE = "moderate"
@@ -43,7 +43,7 @@ class Complexity(StrEnum):
 
 
 class FollowUpType(StrEnum):
-    """How the question stands to what was asked before."""
+    """Relation of the question to earlier ones."""
 
     NEW_TOPIC = "new_topic"
     CLARIFICATION = "clarification"
@@ -51,14 +51,14 @@ class FollowUpType(StrEnum):
 
 
 class StepKind(StrEnum):
-    """What a step does: look something up, or think about what was found."""
+    """Work of a step: searching, or thinking about earlier findings."""
 
     RESEARCH = "research"
     ANALYSIS = "analysis"
 
 
 class ReflectionDecision(StrEnum):
-    """What a reflection decides."""
+    """Decision of a reflection."""
 
     CONTINUE = "continue"
     ADJUST = "adjust"
@@ -70,11 +70,11 @@ class ClassifyInput(BriefedInput):
     """Hand-off to the coordinator: the question and at most five earlier turns."""
 
     may_answer: bool = True
-    """Whether a question that needs no research may be answered directly."""
+    """A question that needs no research may be answered directly."""
 
 
 class CoordinatorAnswer(RoleAnswer):
-    """A classification; what cannot be read is as careful as possible: moderate, and researched."""
+    """A classification; unreadable values are read with care: moderate, and researched."""
 
     complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
     follow_up_type: Annotated[FollowUpType, known_word(FollowUpType, FollowUpType.NEW_TOPIC)] = FollowUpType.NEW_TOPIC
@@ -127,30 +127,30 @@ class QueriesAnswer(RoleAnswer):
 
 # --- step planner --------------------------------------------------------------------------------------------------
 class StepSummary(Contract):
-    """A step as planner and reflector are told of it."""
+    """A step for the prompts of planner and reflector."""
 
     title: str
     status: NodeStatus = NodeStatus.PENDING
     observations: list[str] = []
     """Statements of its findings."""
     finding_count: int = 0
-    """Findings that answer it, also those that an earlier step had found."""
+    """Number of findings that answer it, those of earlier steps included."""
 
 
 class PlanStepsInput(BriefedInput):
-    """Hand-off to the step planner: what is known, and how many steps may be added. `hits` are of the background.
+    """Hand-off to the step planner: background hits, finished steps, and the number of steps to add.
 
-    A model sees words from outside here, so it is shown the coordinator's brief in place of earlier turns and of the
-    request's own instructions; rules, which no page can steer, read these themselves.
+    A model sees words from outside here, so its prompt has the coordinator's brief instead of earlier turns and of the
+    request's own instructions; rules, which no page can steer, read these.
     """
 
     brief: str = ""
     steps: list[StepSummary] = []
-    """Steps that are done: they stay as they are."""
+    """Finished steps."""
     feedback: str = ""
-    """Why the plan is adjusted."""
+    """Reason for adjusting the plan."""
     suggested_changes: list[str] = []
-    """What other steps should find out, as the reflector suggests."""
+    """Suggestions of the reflector for other steps."""
     fewest: int = 1
     most: int = 3
 
@@ -167,7 +167,7 @@ class ProposedStep(Contract):
 
 
 class StepPlannerAnswer(RoleAnswer):
-    """New steps; those that are done stay as they are."""
+    """New steps; finished ones do not change."""
 
     title: Annotated[str, one_line(200)] = ""
     thought: Annotated[str, one_line(2_000)] = Field(default="", description="how the steps lead to an answer")
@@ -175,7 +175,7 @@ class StepPlannerAnswer(RoleAnswer):
     steps: list[ProposedStep] = []
 
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
-        """Keep distinct new steps, at most as many as requested.
+        """Keep distinct new steps within the limit.
 
         Raises `UnfitAnswer` for a first plan without steps: nothing has been read yet.
         """
@@ -191,7 +191,7 @@ class StepPlannerAnswer(RoleAnswer):
 
 
 def _consistent(step: ProposedStep) -> ProposedStep:
-    """A step without a search thinks about what was found, whatever its type says."""
+    """Make a step without a search an analysis."""
     kind = step.step_type if step.needs_search else StepKind.ANALYSIS
     return ProposedStep(
         title=step.title,
@@ -209,11 +209,11 @@ class ResearchStepInput(RoleInput):
     description: str = ""
     most_queries: int = 2
     asked: list[str] = []
-    """Every query of the run so far."""
+    """Every earlier query of the run."""
     observations: list[str] = []
-    """What this step has found so far; empty in its first turn."""
+    """Findings of this step; empty in its first turn."""
     titles: list[str] = []
-    """Titles of what this step has read so far."""
+    """Titles of the pages that this step has read."""
     turn: int = 1
 
     def subject(self) -> str:
@@ -223,7 +223,7 @@ class ResearchStepInput(RoleInput):
 
 # --- reflector -----------------------------------------------------------------------------------------------------
 class ReflectOnStepInput(RoleInput):
-    """Hand-off to the reflector: the plan with statuses, what was observed, what is left."""
+    """Hand-off to the reflector: the plan with its statuses, observations, and the remaining steps."""
 
     steps: list[StepSummary] = []
     pending: list[str] = []
@@ -234,12 +234,12 @@ class ReflectOnStepInput(RoleInput):
     may_adjust: bool = True
 
     def subject(self) -> str:
-        """The step that was just done."""
+        """The step that was just finished."""
         return next((step.title for step in reversed(self.steps) if step.status is NodeStatus.COMPLETED), "")
 
 
 class ReflectorAnswer(RoleAnswer):
-    """A decision; one that cannot be read counts as `continue`, which loses nothing."""
+    """A decision; an unreadable one counts as `continue`, which does no harm."""
 
     decision: Annotated[ReflectionDecision, known_word(ReflectionDecision, ReflectionDecision.CONTINUE)]
     reasoning: Annotated[str, one_line(600)] = ""
@@ -253,82 +253,33 @@ class ReflectorAnswer(RoleAnswer):
 
 # --- responder -----------------------------------------------------------------------------------------------------
 class RespondInput(WriteInput):
-    """Hand-off to the responder: the question and earlier turns. No source is read, so there is nothing to cite."""
+    """Hand-off to the responder, who answers without research and cites no source."""
 
     context: list[Turn] = []
 
 
 COORDINATOR: Final = RoleSpec(
-    "coordinator",
-    "classify_question",
-    Tier.SIMPLE,
-    "coordinator",
-    ClassifyInput,
-    CoordinatorAnswer,
-    CoordinatorAnswer,
-    1_000,
-    expected_output_tokens=400,
-    work="coordination",
-)
+    "coordinator", "classify_question", Tier.SIMPLE, ClassifyInput, CoordinatorAnswer, CoordinatorAnswer,
+    output_tokens=1_000, expected_output_tokens=400, work="coordination",
+)  # fmt: skip
 INVESTIGATOR: Final = RoleSpec(
-    "investigator",
-    "investigate_background",
-    Tier.SIMPLE,
-    "investigator",
-    InvestigateInput,
-    QueriesAnswer,
-    QueriesAnswer,
-    600,
-    expected_output_tokens=200,
-    work="background",
-)
+    "investigator", "investigate_background", Tier.SIMPLE, InvestigateInput, QueriesAnswer, QueriesAnswer,
+    output_tokens=600, expected_output_tokens=200, work="background",
+)  # fmt: skip
 STEP_PLANNER: Final = RoleSpec(
-    "step_planner",
-    "plan_steps",
-    Tier.ANALYTICAL,
-    "step_planner",
-    PlanStepsInput,
-    StepPlannerAnswer,
-    StepPlannerAnswer,
-    3_000,
-    expected_output_tokens=1_000,
-    work="planning",
-)
+    "step_planner", "plan_steps", Tier.ANALYTICAL, PlanStepsInput, StepPlannerAnswer, StepPlannerAnswer,
+    output_tokens=3_000, expected_output_tokens=1_000, work="planning",
+)  # fmt: skip
 RESEARCHER: Final = RoleSpec(
-    "researcher",
-    "choose_searches",
-    Tier.ANALYTICAL,
-    "researcher",
-    ResearchStepInput,
-    QueriesAnswer,
-    QueriesAnswer,
-    1_000,
-    expected_output_tokens=250,
-    work="research",
-)
+    "researcher", "choose_searches", Tier.ANALYTICAL, ResearchStepInput, QueriesAnswer, QueriesAnswer,
+    output_tokens=1_000, expected_output_tokens=250, work="research",
+)  # fmt: skip
 REFLECTOR: Final = RoleSpec(
-    "reflector",
-    "reflect_on_step",
-    Tier.SIMPLE,
-    "reflector",
-    ReflectOnStepInput,
-    ReflectorAnswer,
-    ReflectorAnswer,
-    1_024,
-    expected_output_tokens=400,
-    work="reflection",
-)
+    "reflector", "reflect_on_step", Tier.SIMPLE, ReflectOnStepInput, ReflectorAnswer, ReflectorAnswer,
+    output_tokens=1_024, expected_output_tokens=400, work="reflection",
+)  # fmt: skip
 RESPONDER: Final = RoleSpec(
-    "responder",
-    "answer_directly",
-    Tier.COMPLEX,
-    "responder",
-    RespondInput,
-    SynthesizerAnswer,
-    SynthesizerResult,
-    4_000,
-    True,
-    expected_output_tokens=800,
-    work="answer",
-)
+    "responder", "answer_directly", Tier.COMPLEX, RespondInput, SynthesizerAnswer, SynthesizerResult,
+    output_tokens=4_000, expected_output_tokens=800, work="answer", plain_text=True,
+)  # fmt: skip
 ROLES: Final = (COORDINATOR, INVESTIGATOR, STEP_PLANNER, RESEARCHER, REFLECTOR, RESPONDER)

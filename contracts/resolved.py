@@ -171,7 +171,7 @@ class ResolvedResearch(Contract):
     model_prices: dict[str, ModelPrice] = {}
     """By tier; a tier without an entry has no known price."""
     reasoning_tokens: int | None = None
-    """Most that a model may generate unseen, above a role's cap; None: as `contracts.expected_calls` has it."""
+    """Most that a model may generate unseen, above a role's cap; None: as `contracts.call_sizes` has it."""
     reasoning_tiers: list[str] = []
     """Tiers whose models reason by themselves before they answer."""
     providers: list[ProviderChoice] = []

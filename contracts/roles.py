@@ -39,9 +39,9 @@ Priority = Annotated[int, within(1, 10), Field(description="1 is the most import
 
 
 class RoleInput(Terse):
-    """What every role is told: the envelope. A strategy leaves it out, and the run fills it in for each call.
+    """Fields of every role's input; the run fills them in for each call.
 
-    What the run's notebook holds is sent as hashes of its entries, and filled in where the role is done.
+    Contents of the run's notebook travel as hashes of entries; the activity loads them.
     """
 
     research_id: str = ""
@@ -51,40 +51,40 @@ class RoleInput(Terse):
     engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
     date: str = ""
-    """Date of the run (ISO 8601), so that the prompt can state it."""
+    """Date of the run (ISO 8601)."""
     query: str = ""
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
     preferences: list[str] = []
-    """What the request wants of the work beyond the question: one line each."""
+    """Preferences of the request beyond the question: one line each."""
     guidance: list[Guidance] = []
     exclude: list[str] = []
     """Words, names and domains that are neither quoted nor reported."""
     issues: list[GateIssue] = []
-    """Why the phase is done again; empty the first time."""
+    """Reasons to do the phase again; empty the first time."""
     canary: str = ""
-    """The run's canary, told to every role: even earlier turns hold words from outside. Empty in old histories."""
+    """The run's canary: even earlier turns contain words from outside."""
     repair: str | None = None
-    """The validation error of the previous answer, when this call is its repair."""
+    """Validation error of the previous answer, if this call repairs it."""
     time_limit_seconds: float = 300.0
-    """The caller's start-to-close timeout: a client must give up before it."""
+    """Start-to-close timeout of the activity: a client must give up before it."""
     resolved_entry: str = ""
-    """Hash of the stored resolution, which holds what is the same in every call of the run; empty: all is here."""
+    """Hash of the stored resolution, from which the fields that are the same in every call are loaded; empty: none."""
 
     def subject(self) -> str:
-        """What the call is about, for the web UI; empty when the role's name says it."""
+        """Subject of the call for the web UI; empty if the role's name is enough."""
         return ""
 
 
 class RoleAnswer(Terse):
-    """Answer of a role: what an engine returns and, with the account, what the workflow gets.
+    """Answer of a role: an engine returns it, and the workflow gets it with the account.
 
     Where an answer is grounded in stored text, the workflow gets the result of that instead (`RoleSpec.result`).
     """
 
     account: SkipJsonSchema[CallAccount] = CallAccount()
-    """Filled in by the activity, whatever a model wrote."""
+    """Filled in by the activity; a model cannot set it."""
 
     def fitted(self, request: Any, notes: list[str]) -> Self:
         """Fit the answer to its request: limits, repetitions, names; `notes` gets a line for each thing dropped.
@@ -96,13 +96,13 @@ class RoleAnswer(Terse):
 
 
 class BriefedInput(RoleInput):
-    """Input of a role that hears everything the request says: who plans, and who decides how much is planned."""
+    """Input of a role that plans: everything that the request contains."""
 
     system_prompt: str | None = None
     context: list[Turn] = []
     corpus: CorpusSnapshot | None = None
     hits: list[SearchHit] = []
-    """What was found before the plan: titles and snippets, no page."""
+    """Hits of searches before the plan: titles and snippets, no page."""
 
 
 # --- planner -------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class PlanInput(BriefedInput):
     min_sub_queries: int = 2
     max_sub_queries: int = 5
     previous: list[str] = []
-    """The sub-queries of the plan that is done again."""
+    """Sub-queries of the plan that is replaced."""
 
 
 class SubQuery(Contract):
@@ -146,12 +146,12 @@ class PlannerAnswer(RoleAnswer):
 
 # --- clarifier -----------------------------------------------------------------------------------------------------
 class ClarifyInput(RoleInput):
-    """Hand-off to the clarifier: the question, and what was asked about it before."""
+    """Hand-off to the clarifier: the question, and earlier questions to the person."""
 
     context: list[Turn] = []
     rounds: list[QuestionRound] = []
     required: bool = False
-    """Whether a person is to be asked at least once."""
+    """Ask the person at least once."""
 
 
 class ClarifierAnswer(RoleAnswer):
@@ -166,7 +166,7 @@ class ClarifierAnswer(RoleAnswer):
     )
 
     def fitted(self, request: ClarifyInput, notes: list[str]) -> Self:
-        """Keep new questions, each once; at least one where a person is to be asked."""
+        """Keep new questions, each once. Raises `UnfitAnswer` if one is required and there is none."""
         asked = [question for one in request.rounds for question in one.questions]
         proposed = self.questions if request.required or not self.clear else []
         questions = first(distinct(proposed, str, asked), MOST_QUESTIONS, notes, "questions")
@@ -177,7 +177,7 @@ class ClarifierAnswer(RoleAnswer):
 
 # --- analyzer ------------------------------------------------------------------------------------------------------
 class SourceExtract(Contract):
-    """A source as the analyzer and the synthesizer are shown it."""
+    """A source for the prompts of analyzer and synthesizer."""
 
     id: str = ""
     url: str = ""
@@ -188,11 +188,11 @@ class SourceExtract(Contract):
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
     entry: str | None = None
-    """Hash of the stored entry that holds what is not given here."""
+    """Hash of the stored entry with the other fields."""
     hit_entries: list[str] = []
-    """Hashes of the entries of searches that found it again."""
+    """Hashes of the entries of other searches that found it."""
     changed: bool = False
-    """Whether its quality is not what it was when it was read."""
+    """The quality differs from that of the entry."""
 
 
 class AnalyzeInput(RoleInput):
@@ -282,17 +282,17 @@ class AnalyzerResult(RoleAnswer):
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------
 class ReportPart(Contract):
-    """The part of a long report that one call writes: a section, or the frame around all of them."""
+    """The part of a long report that one call writes: a section, or the frame around all sections."""
 
     number: int = 0
-    """Of the section, from 1; 0 for the frame."""
+    """Number of the section, from 1; 0 for the frame."""
     heading: str = ""
     question: str = ""
-    """What the section answers."""
+    """Question that the section answers."""
     outline: list[str] = []
     """The headings of all sections, in order."""
     sections: list[DocumentRef] = []
-    """For the frame: the sections as they were written."""
+    """For the frame: the written sections."""
 
 
 class WriteInput(RoleInput):
@@ -314,11 +314,11 @@ class WriteInput(RoleInput):
     spellings: dict[str, str] = {}
     """Stem that no document has → the nearest spelling that one has."""
     cut_short: str | None = None
-    """Why the run could not do all it planned (`budget_time`, `user_stopped`, …)."""
+    """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
-    """Hashes of the stored analyses, in their order: findings, evidence and sources that are not given here."""
+    """Hashes of the stored analyses in their order, with the other findings, evidence and sources."""
     part: ReportPart | None = None
-    """What of a long report is to be written; None: all of it."""
+    """Part of a long report to write; None: the whole report."""
 
 
 class SynthesizerAnswer(RoleAnswer):
@@ -344,12 +344,12 @@ class RefineInput(RoleInput):
     finding_count: int = 0
     high_confidence_count: int = 0
     asked: list[str] = []
-    """Every sub-query so far: a follow-up must not repeat one."""
+    """Every sub-query of the run: a follow-up must not repeat one."""
     term_documents: dict[str, int] = {}
 
 
 class FollowUpQuery(Contract):
-    """A follow-up query and what it is to bring."""
+    """A follow-up query and its purpose."""
 
     query: Annotated[str, one_line(500)]
     expected_contribution: Annotated[str, one_line(600)] = ""
@@ -380,7 +380,7 @@ class RefinerAnswer(RoleAnswer):
     report_improvements: list[Annotated[str, one_line(600)]] = []
 
     def fitted(self, request: RefineInput, notes: list[str]) -> Self:
-        """Keep one assessment of each gap of the request, and follow-ups that nobody asked before."""
+        """Keep one assessment of each gap of the request, and new follow-up queries."""
         known = {gap.id for gap in request.gaps}
         judged = distinct((one for one in self.gap_analysis if one.gap_id in known), lambda one: one.gap_id)
         if len(judged) < len(self.gap_analysis):
@@ -404,7 +404,7 @@ class RefinerAnswer(RoleAnswer):
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
 class ReflectInput(RoleInput):
-    """A think-pause: the reflection prompt with the phase's figures, and what the gate said."""
+    """Hand-off to the supervisor: the reflection prompt with the phase's figures and the gate's result."""
 
     phase: str
     prompt: str
@@ -443,42 +443,33 @@ O = TypeVar("O", bound=RoleAnswer)
 
 @dataclass(frozen=True)
 class RoleSpec(Generic[I, O]):
-    """One role. The activity of the same name on the queue `research-models` does it."""
+    """A role; its prompt is `activities/roles/prompts/NAME.md`, its activity runs on the queue `research-models`."""
 
     name: str
     activity: str
     tier: Tier
-    prompt: str
-    """File stem in `activities/roles/prompts/`."""
     input: type[I]
     answer: type[RoleAnswer]
-    """What an engine returns."""
+    """Type that an engine returns."""
     result: type[O]
-    """What the workflow gets: the answer, or what grounding makes of it."""
+    """Type that the workflow gets: the answer, or what grounding makes of it."""
     output_tokens: int
-    """Cap on visible output."""
+    """Cap on the visible output."""
     plain_text: bool = False
-    """The engine's answer is text, the first field of the answer, and no JSON."""
-    sees_outside_text: bool = True
-    """Whether its prompt holds words of pages, documents or search hits: then it carries the run's canary."""
-    sees_question: bool = True
-    """Whether its prompt states the question, the preferences and the guidance of the run."""
+    """A model answers with text, the first field of the answer, instead of JSON."""
     has_fallback: bool = True
-    """Whether it can be done without a model; without that, answers of no use are no answer."""
-    whole_answers: bool = False
-    """Whether an answer that lacks its end is refused, even where the rest can be read."""
+    """The role can be done without a model. One that cannot must not use an answer whose end is missing."""
     expected_output_tokens: int = 1_000
-    """Of a usual answer, for the estimate."""
+    """Tokens of a usual answer, for the estimate."""
     work: str = ""
-    """The phase that is its work, for the decision log; its own name where that says it."""
+    """Phase in the decision log; empty: the role's own name."""
     module: str | None = None
-    """For a role from outside the product: the module with its `prompt_values(request, rendering)` and, where the
-    defaults do not fit, `finish(work)` and `draft(request, documents)`; `prompts/<prompt>.md` lies beside it."""
+    """Module of a role from outside the product: `prompt_values(request, rendering)`, and where the defaults do not
+    fit `ground(work)` and `draft(request, documents)`; `prompts/NAME.md` is in its folder."""
     tools: tuple[ToolSpec[Any], ...] = ()
-    """What it may call. Such a role is asked turn by turn (`contracts.tool_turns`), and without a model follows the
-    script of its name in `providers.extractive.scripted_turns`, or `draft(request, transcript)` of its module."""
+    """Tools that the role may call, turn by turn (`contracts.tool_turns`); without a model it follows a script."""
     must_call: bool = True
-    """Whether an endpoint that can is made to have a tool called in every turn."""
+    """Force a call in every turn where the endpoint supports that."""
 
     @property
     def text_field(self) -> str:
@@ -487,93 +478,45 @@ class RoleSpec(Generic[I, O]):
 
     @property
     def writes_report(self) -> bool:
-        """Whether its output is the draft of the report."""
+        """Whether the result is the draft of the report."""
         return issubclass(self.result, SynthesizerResult)
 
 
 CLARIFIER: Final = RoleSpec(
-    "clarifier",
-    "clarify_question",
-    Tier.SIMPLE,
-    "clarifier",
-    ClarifyInput,
-    ClarifierAnswer,
-    ClarifierAnswer,
-    800,
-    expected_output_tokens=300,
-    work="clarification",
-)
-"""Works before any strategy, where the request wants it."""
+    "clarifier", "clarify_question", Tier.SIMPLE, ClarifyInput, ClarifierAnswer, ClarifierAnswer,
+    output_tokens=800, expected_output_tokens=300, work="clarification",
+)  # fmt: skip
+"""Works before any strategy, if the request enables it."""
 PLANNER: Final = RoleSpec(
-    "planner",
-    "plan_research",
-    Tier.ANALYTICAL,
-    "planner",
-    PlanInput,
-    PlannerAnswer,
-    PlannerAnswer,
-    2_000,
-    expected_output_tokens=1_000,
-    work="planning",
-)
+    "planner", "plan_research", Tier.ANALYTICAL, PlanInput, PlannerAnswer, PlannerAnswer,
+    output_tokens=2_000, expected_output_tokens=1_000, work="planning",
+)  # fmt: skip
 ANALYZER: Final = RoleSpec(
-    "analyzer",
-    "analyze_sources",
-    Tier.ANALYTICAL,
-    "analyzer",
-    AnalyzeInput,
-    AnalyzerAnswer,
-    AnalyzerResult,
-    6_000,
-    expected_output_tokens=2_500,
-    work="analysis",
-)
+    "analyzer", "analyze_sources", Tier.ANALYTICAL, AnalyzeInput, AnalyzerAnswer, AnalyzerResult,
+    output_tokens=6_000, expected_output_tokens=2_500, work="analysis",
+)  # fmt: skip
 SYNTHESIZER: Final = RoleSpec(
-    "synthesizer",
-    "write_report",
-    Tier.COMPLEX,
-    "synthesizer",
-    WriteInput,
-    SynthesizerAnswer,
-    SynthesizerResult,
-    16_000,
-    True,
-    expected_output_tokens=5_000,
-    work="synthesis",
-)
+    "synthesizer", "write_report", Tier.COMPLEX, WriteInput, SynthesizerAnswer, SynthesizerResult,
+    output_tokens=16_000, expected_output_tokens=5_000, work="synthesis", plain_text=True,
+)  # fmt: skip
 REFINER: Final = RoleSpec(
-    "refiner",
-    "refine_gaps",
-    Tier.ANALYTICAL,
-    "refiner",
-    RefineInput,
-    RefinerAnswer,
-    RefinerAnswer,
-    3_000,
-    expected_output_tokens=1_500,
-    work="refinement",
-)
+    "refiner", "refine_gaps", Tier.ANALYTICAL, RefineInput, RefinerAnswer, RefinerAnswer,
+    output_tokens=3_000, expected_output_tokens=1_500, work="refinement",
+)  # fmt: skip
 SUPERVISOR: Final = RoleSpec(
-    "supervisor",
-    "reflect_on_phase",
-    Tier.SIMPLE,
-    "supervisor",
-    ReflectInput,
-    SupervisorAnswer,
-    SupervisorAnswer,
-    1_024,
-    expected_output_tokens=600,
-)
+    "supervisor", "reflect_on_phase", Tier.SIMPLE, ReflectInput, SupervisorAnswer, SupervisorAnswer,
+    output_tokens=1_024, expected_output_tokens=600,
+)  # fmt: skip
 
 
 def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engine: EngineKind) -> str:
-    """What a role's texts are in: the report in what was asked for, all else in the language that is searched in."""
-    wanted = resolved.report_language if role.writes_report and engine is EngineKind.MODEL else None
-    return wanted or resolved.language
+    """Language of a role's texts: the report in the requested one, all else in the language of the search."""
+    requested = resolved.report_language if role.writes_report and engine is EngineKind.MODEL else None
+    return requested or resolved.language
 
 
 def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
-    """What the request wants beyond the question; the form of the report concerns its writer alone."""
+    """Preferences of the request beyond the question; the form of the report concerns its writer alone."""
     preferences = [f"The region that matters: {resolved.region}"] if resolved.region else []
     if resolved.audience:
         preferences.append(f"The readers: {resolved.audience}")

@@ -1,13 +1,11 @@
 """Tool turns: a role that works by calling tools, one paid request at a time.
 
-A *transcript* is what was said so far: a document in the content store that is never changed. A turn reads one, sends
-it with the answers to the calls of the turn before, and stores a longer one. The workflow holds references alone,
-runs the tools between two turns, and answers every call by its id. (`contracts.messages.QueueTurn` is something
-else: a run's turn in the queue of runs.)
+A *transcript* is the conversation: an immutable document in the content store. A turn reads one, sends it with the
+answers to the last calls, and stores a longer one. The workflow has references only, runs the tools between two turns,
+and answers every call by its id. (`contracts.messages.QueueTurn` is a run's turn in the queue of runs.)
 
-Whoever sees the text of pages has no tools, and whoever has tools never sees such text. So the input of a role with
-tools can hold no document, source or hit of a search (`check_tools`), and an answer is a text of the workflow's own or
-an entry that was stored as an answer.
+A role that sees the text of pages has no tools, and a role with tools never sees such text: its input can contain no
+document, source or search hit (`check_tools`), and an answer is a text of the workflow's own or a stored answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,82 +19,82 @@ from contracts.tools import MOST_CALLS, ToolAnswer, ToolCall, ToolSpec, refusal_
 
 TRANSCRIPT_TYPE: Final = "application/json"
 TEXT_CHARACTERS: Final = 4_000
-"""Of what a model says beside its calls, as the workflow is told it."""
+"""Longest text of a turn, for the workflow."""
 THOUGHTS: Final = ("thinking", "redacted_thinking")
-"""Blocks in which a model thinks; they are signed, and go back as they came."""
+"""Kinds of blocks in which a model thinks; they are signed and go back unchanged."""
 NOT_DONE: Final = "This call was not carried out."
 
 
 class ToolTurnInput(RoleInput):
-    """Hand-off to a role with tools. Fields that a role adds are for its opening: its prompt shows them once."""
+    """Hand-off to a role with tools. Fields that a role adds are for its opening prompt."""
 
     transcript: DocumentRef | None = None
-    """What was said so far; None in the first turn, which the role's prompt opens."""
+    """The conversation so far; None in the first turn, which the role's prompt opens."""
     answers: list[ToolAnswer] = []
-    """To the calls of the turn before. A call with a problem needs none; one that is left out is said to be undone."""
+    """Answers to the calls of the last turn; a call without one is answered as not carried out."""
     offered: list[str] = []
-    """Names of the role's tools that may be called in this turn; empty: all of them."""
+    """Names of the tools that may be called in this turn; empty: all of the role."""
     reminder: str = ""
-    """What is said to the model in this turn besides the answers; it stays in the transcript."""
+    """Text for the model after the answers; it stays in the transcript."""
     most_calls: int = MOST_CALLS
 
 
 class TurnResult(RoleAnswer):
-    """A turn as the workflow gets it."""
+    """Calls and text of a turn."""
 
     transcript: DocumentRef
-    """What was said so far, this turn included; its size is the bytes of it that the next turn sends again."""
+    """The conversation, this turn included; its size is the bytes that the next turn sends again."""
     calls: list[ToolCall] = []
-    """In the model's order; empty where it called nothing."""
+    """Calls in the model's order."""
     text: str = ""
-    """What it said beside its calls, bounded."""
+    """Text besides the calls, at most `TEXT_CHARACTERS`."""
     stop: str = ""
-    """Why the endpoint says that it stopped."""
+    """Stop reason of the endpoint."""
     steered: bool = False
-    """Whether a call or the text held the run's canary: it was taken out."""
+    """A call or the text contained the run's canary, and was removed."""
 
 
 class TurnAnswer(RoleAnswer):
-    """What an engine returns: the turn as it was given, block by block."""
+    """A turn of a role with tools, block by block."""
 
     content: list[dict[str, Any]]
-    """Blocks as the Messages API has them: `text`, `tool_use`, and thoughts, which go back as they came."""
+    """Blocks as the Messages API has them: `text`, `tool_use`, and thoughts."""
     stop: str = ""
     author: str = ""
-    """The model at its endpoint that thought the thoughts; empty without a model."""
+    """Model at its endpoint that wrote the turn; empty without a model."""
 
 
 class TakenTurn(Terse):
-    """One turn of a transcript: what was said to the model before it, and what came."""
+    """One turn of a transcript: the message to the model, and its reply."""
 
     answers: list[ToolAnswer] = []
     reminder: str = ""
     guidance: list[Guidance] = []
-    """What was said to the run since the turn before."""
+    """Guidance since the last turn."""
     content: list[dict[str, Any]]
     calls: list[ToolCall] = []
     author: str = ""
 
 
 class Transcript(Terse):
-    """A conversation: its opening, then turn after turn. It is never changed, only made longer."""
+    """A conversation: its opening, then turn after turn."""
 
     opening: str
     turns: list[TakenTurn] = []
 
     def with_turn(self, turn: TakenTurn) -> "Transcript":
-        """A longer transcript."""
+        """Make a longer transcript."""
         return self.model_copy(update={"turns": [*self.turns, turn]})
 
-    def told(self, newest: Sequence[ToolAnswer] = ()) -> Iterator[tuple[ToolCall, ToolAnswer]]:
-        """Every call with its answer, in order; `newest` are those to the calls of the last turn."""
+    def answered(self, newest: Sequence[ToolAnswer] = ()) -> Iterator[tuple[ToolCall, ToolAnswer]]:
+        """Every call with its answer, in order; `newest` answers the calls of the last turn."""
         following = [*(turn.answers for turn in self.turns[1:]), list(newest)][: len(self.turns)]
         for turn, answers in zip(self.turns, following, strict=True):
             yield from zip(turn.calls, answers_to(turn.calls, answers), strict=True)
 
 
 def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
-    """One answer for each call, in order: what was given, else its problem, else that it was not done.
+    """One answer for each call, in order: the given one, else its problem, else "not carried out".
 
     Raises ValueError for answers to no call of these, and for two to one.
     """
@@ -113,21 +111,21 @@ def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[T
 
 
 def scripted_turn(*calls: tuple[str, Contract], text: str = "") -> TurnAnswer:
-    """What a role does without a model: calls by name with their arguments. Ids are given when the turn is kept."""
-    said: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    """Turn of a role without a model: calls by name with their arguments; ids follow when the turn is stored."""
+    spoken: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     called = [
         {"type": "tool_use", "id": "", "name": name, "input": arguments.model_dump(mode="json")}
         for name, arguments in calls
     ]
-    return TurnAnswer(content=[*said, *called], stop="tool_use" if called else "end_turn")
+    return TurnAnswer(content=[*spoken, *called], stop="tool_use" if called else "end_turn")
 
 
 OUTSIDE_TEXT: Final = (DocumentRef, Source, SourceExtract, SearchHit)
-"""What holds text of pages, or leads to it."""
+"""Types that contain the text of pages or lead to it."""
 
 
 def check_tools(role: RoleSpec[Any, Any]) -> None:
-    """Hold a role with tools to the rule that it sees no text of pages. Raises ValueError."""
+    """Check that a role with tools can see no text of pages. Raises ValueError."""
     if not role.tools:
         return
     fits = issubclass(role.input, ToolTurnInput) and issubclass(role.result, TurnResult)
@@ -141,7 +139,7 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
 
 
 def _kinds(annotation: Any) -> set[Any]:
-    """All types within an annotation, those of the fields of models included."""
+    """All types within an annotation, fields of models included."""
     found, waiting = set(), [annotation]
     while waiting:
         kind = waiting.pop()
@@ -153,7 +151,7 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def offered_tools(role: RoleSpec[Any, Any], request: ToolTurnInput) -> list[ToolSpec[Any]]:
-    """The tools of a turn, in the role's order. Raises ValueError for a name that is none of the role's."""
+    """The tools of a turn, in the role's order. Raises ValueError for a name that the role does not have."""
     if unknown := set(request.offered) - {tool.name for tool in role.tools}:
         raise ValueError(f"the role {role.name} has no tool {min(unknown)}")
     return [tool for tool in role.tools if not request.offered or tool.name in request.offered]

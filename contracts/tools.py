@@ -1,7 +1,7 @@
-"""Tools that a role may call: what is offered, what was called, what is answered.
+"""Tools that a role may call: specification, call, answer.
 
-A tool has no code of its own here. A model names one with arguments, the workflow decides what becomes of it and
-answers each call by its id.
+A tool has no code here. A model names one with arguments; the workflow decides about it and answers each call by its
+id.
 """
 
 import json
@@ -16,29 +16,29 @@ from contracts.base import Contract, Terse
 A = TypeVar("A", bound=BaseModel)
 
 MOST_CALLS: Final = 8
-"""Calls of one turn that are carried out; those beyond get an error for an answer."""
+"""Calls of one turn that are carried out; the others are answered with an error."""
 ARGUMENT_CHARACTERS: Final = 8_000
-"""Of one call's arguments as JSON."""
+"""Longest arguments of a call, as JSON."""
 ANSWER_CHARACTERS: Final = 40_000
-"""Of one answer; what is cut off is counted."""
+"""Longest answer; the rest is cut off and counted."""
 
 
 @dataclass(frozen=True)
 class ToolSpec(Generic[A]):
-    """One tool: what a model is told of it, and the model of its arguments, from which its JSON schema is made."""
+    """One tool: name and description for the model, and the type of its arguments."""
 
     name: str
     description: str
     arguments: type[A]
 
     def read(self, call: "ToolCall") -> A:
-        """The arguments of a call of this tool. Raises ValueError for a call that has a problem."""
+        """Validate the arguments of a call of this tool. Raises ValueError for a call that has a problem."""
         if call.problem or call.name != self.name:
             raise ValueError(f"this is no call of {self.name} that can be carried out")
         return self.arguments.model_validate(call.arguments)
 
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments; whoever gets it may change it."""
+        """JSON schema of the arguments; the caller owns it."""
         schema: dict[str, Any] = json.loads(_schema_text(self.arguments))
         return schema
 
@@ -49,36 +49,36 @@ def _schema_text(arguments: type[BaseModel]) -> str:
 
 
 class ToolCall(Terse):
-    """A call as a model made it, checked: either its arguments fit the tool, or `problem` says why not."""
+    """A checked call: either its arguments fit the tool, or `problem` is the reason."""
 
     id: str
     name: str
     arguments: dict[str, Any] = {}
-    """Plain JSON of at most `ARGUMENT_CHARACTERS`; empty where there is a problem."""
+    """Plain JSON of at most `ARGUMENT_CHARACTERS`; empty if there is a problem."""
     problem: str = ""
-    """Why it cannot be carried out, in words for the model; empty if it can."""
+    """Reason why it cannot be carried out, in words for the model; empty if it can."""
 
 
 class ToolAnswer(Terse):
-    """What a call is answered: titles, notes, statements, numbers. Never the text of a page."""
+    """Answer to a call: titles, notes, statements, numbers; never the text of a page."""
 
     call_id: str
     text: str = ""
     is_error: bool = False
     entry: str = ""
-    """Hash of the stored `AnswerEntry` that holds the text, for one that is too long for a history."""
+    """Hash of the stored `AnswerEntry` with a text that is too long for a history."""
     size: int = 0
-    """Bytes of the text behind `entry`, for the ledger; 0: not known."""
+    """Bytes of the text behind `entry`, for the ledger; 0: unknown."""
 
 
 class AnswerEntry(Terse):
-    """A long answer as an activity stores it in the notebook."""
+    """A long answer in the notebook."""
 
     answer: str
 
 
 def refusal_of(call: ToolCall) -> ToolAnswer:
-    """The answer to a call that cannot be carried out."""
+    """Answer a call that cannot be carried out."""
     return ToolAnswer(call_id=call.id, text=call.problem, is_error=True)
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from activities.roles.evidence_markers import without_markers
 from activities.roles.excerpts import allot, excerpt, part_of, shown_parts
 from activities.roles.untrusted import attribute, break_lines, data, guard, guard_line, label_of
+from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.evidence import Evidence, Finding, Gap, SearchHit
-from contracts.expected_calls import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.outcome import PERSON
 from contracts.reflective_roles import StepSummary
 from contracts.request import Turn

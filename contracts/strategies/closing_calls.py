@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
-from contracts.expected_calls import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.request import Review, Verify
 from contracts.resolved import ResolvedResearch
 from contracts.roles import SYNTHESIZER

@@ -1,11 +1,13 @@
 """A search provider in a package of its own: `GET /find?words=…&most=…` with a key in a header."""
 
+from typing import Any
+
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, respond, shorten_query
-from providers.search.web_api import Detail, Records, WebSearch, Wire
+from providers.search.hits import RawResult, hit_limit, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 EXAMPLE = SearchDeclaration(
     "example",  # in `search.providers`, and in the package's entry point
@@ -20,19 +22,19 @@ EXAMPLE = SearchDeclaration(
 )
 
 
-class ExampleResult(Wire):
-    """One result. A `Detail` of another type is dropped; a result without its address is."""
+class ExampleResult(Record):
+    """One result; without its address it is none, without anything else it is."""
 
     link: str
-    title: Detail = None
-    text: Detail = None
-    day: Detail = None
+    title: str | None = None
+    text: str | None = None
+    day: str | None = None
 
 
 class ExampleAnswer(Wire):
-    """What `/find` answers."""
+    """Answer of `/find`."""
 
-    found: Records[ExampleResult]
+    found: list[Any]
 
 
 class ExampleSearch(WebSearch):
@@ -47,9 +49,8 @@ class ExampleSearch(WebSearch):
             **({"language": language} if language else {}),
         }
         answer = await self.get(ExampleAnswer, "/find", parameters)
-        return respond(
-            request,
-            self.declaration,
-            answer.found[request.offset :],
-            lambda one: RawResult(one.link, one.title, one.text, one.day),
-        )
+
+        def read(one: ExampleResult) -> RawResult:
+            return RawResult(one.link, one.title, one.text, one.day)
+
+        return self.respond(request, answer.found[request.offset :], ExampleResult, read)

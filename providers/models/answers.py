@@ -155,7 +155,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
         if not complete:
             raise AnswerCut("the endpoint did not say that the answer was complete")
         return _validated(role, {role.text_field: _without_fence(text)}, warnings)
-    answer, liberties = _from_text(role, text, may_close=complete and not role.whole_answers)
+    answer, liberties = _from_text(role, text, may_close=complete and role.has_fallback)
     return answer, [*warnings, *liberties]
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import httpx2
-from pydantic import TypeAdapter, ValidationError
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
@@ -15,8 +14,8 @@ from providers.models.answers import is_count, read_tokens
 from providers.models.prices import PriceTable
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, respond, shorten_query
-from providers.search.web_api import Detail, Records, WebSearch, Wire
+from providers.search.hits import RawResult, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 MOST_RESULTS = 30
 """More than a search was ever seen to give: an offset beyond is not worth its price."""
@@ -31,39 +30,29 @@ SYSTEM = (
 )
 
 
-class SearchResult(Wire):
+class SearchResult(Record):
     """One result; its text is encrypted, for the model alone."""
 
     url: str
-    title: Detail = None
-    page_age: Detail = None
-
-
-class SearchFailure(Wire):
-    """The error of a search, in an answer of status 200."""
-
-    type: Literal["web_search_tool_result_error"]
-    error_code: str
+    title: str | None = None
+    page_age: str | None = None
 
 
 class ContentBlock(Wire):
-    """A part of the answer; only results of searches are read."""
+    """A part of the answer; only results of searches are read: a list, or the error of the search."""
 
     type: str
     content: Any = None
 
 
 class MessageAnswer(Wire):
-    """What `/v1/messages` answers."""
+    """Answer of `/v1/messages`."""
 
     type: Literal["message"]
     content: list[ContentBlock]
-    stop_reason: Detail = None
-    model: Detail = None
+    stop_reason: str | None = None
+    model: str | None = None
     usage: Any = None
-
-
-RESULTS: TypeAdapter[Records[SearchResult] | SearchFailure] = TypeAdapter(Records[SearchResult] | SearchFailure)
 
 
 class AnthropicSearch(WebSearch):
@@ -107,16 +96,15 @@ class AnthropicSearch(WebSearch):
         answer = await self._send(body)
         model = answer.model or self.values["RESEARCH_MODEL"]
         try:
-            results = self._results(answer)
+            found = self.respond(
+                request,
+                self._results(answer)[offset:],
+                SearchResult,
+                lambda one: RawResult(one.url, one.title, published=one.page_age),
+            )
         except ProviderError as error:
             error.usage = Usage(cost_usd=cost_usd(self._prices, model, answer.usage, searched=False))
             raise
-        found = respond(
-            request,
-            self.declaration,
-            results[offset:],
-            lambda one: RawResult(one.url, one.title, published=one.page_age),
-        )
         return found.model_copy(update={"cost_usd": cost_usd(self._prices, model, answer.usage)})
 
     async def _send(self, body: Mapping[str, Any]) -> MessageAnswer:
@@ -131,18 +119,16 @@ class AnthropicSearch(WebSearch):
         offered = {"type": "auto", "disable_parallel_tool_use": True}
         return await self.post(MessageAnswer, "/v1/messages", {**body, "tool_choice": offered})
 
-    def _results(self, answer: MessageAnswer) -> list[SearchResult | None]:
+    def _results(self, answer: MessageAnswer) -> list[Any]:
         """The results in order. Raises the error of the search that failed, or was not made."""
         given = [block.content for block in answer.content if block.type == "web_search_tool_result"]
-        try:
-            outcomes = [RESULTS.validate_python(content) for content in given]
-        except ValidationError:
-            raise self.unexpected() from None
-        lists = [outcome for outcome in outcomes if isinstance(outcome, list)]
+        lists = [content for content in given if isinstance(content, list)]
         if lists:
             return [result for part in lists for result in part]
-        codes = [outcome.error_code for outcome in outcomes if isinstance(outcome, SearchFailure)]
-        raise failed_search(codes[0]) if codes else missing_search(answer.stop_reason)
+        codes = [content.get("error_code") if isinstance(content, dict) else None for content in given]
+        if codes and not isinstance(codes[0], str):
+            raise self.unexpected()
+        raise failed_search(str(codes[0])) if codes else missing_search(answer.stop_reason)
 
 
 def tool_for(domains: Domains) -> dict[str, Any]:

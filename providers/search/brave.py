@@ -1,10 +1,12 @@
 """Brave Search: an index of its own of the web and of news."""
 
+from typing import Any
+
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, respond, shorten_query
-from providers.search.web_api import Detail, Records, WebSearch, Wire
+from providers.search.hits import RawResult, hit_limit, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 LONGEST_PAGE = 20
 LAST_PAGE = 9
@@ -16,34 +18,27 @@ LANGUAGES = frozenset(
 OWN_LANGUAGES = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
 
 
-class BraveResult(Wire):
-    """One result."""
+class BraveResult(Record):
+    """One result; `page_age` is the date of the page."""
 
     url: str
-    title: Detail = None
-    description: Detail = None
-    page_age: Detail = None
-    """Date of the page."""
+    title: str | None = None
+    description: str | None = None
+    page_age: str | None = None
 
 
-class BraveNews(Wire):
-    """What `/res/v1/news/search` answers."""
+class BraveResults(Wire):
+    """Answer of `/res/v1/news/search`, and part of the one below."""
 
     type: str
-    results: Records[BraveResult]
-
-
-class BraveWeb(Wire):
-    """The results of the web."""
-
-    results: Records[BraveResult] = []
+    results: list[Any]
 
 
 class BraveAnswer(Wire):
-    """What `/res/v1/web/search` answers; `web` is missing where nothing was found."""
+    """Answer of `/res/v1/web/search`; `web` is missing where nothing was found."""
 
     type: str
-    web: BraveWeb = BraveWeb()
+    web: BraveResults | None = None
 
 
 class BraveSearch(WebSearch):
@@ -54,7 +49,7 @@ class BraveSearch(WebSearch):
     """
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        """Hits in rank order. Raises what `fetch` does."""
         offset, filters = max(0, request.offset), filters_of(request)
         domains, days, language = filters.domains, filters.days, filters.language
         length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, hit_limit(request)))
@@ -70,18 +65,17 @@ class BraveSearch(WebSearch):
             **({"freshness": "to".join(day.isoformat() for day in days.both())} if days.given else {}),
         }
         if request.source_type is SourceType.NEWS:
-            kind, results = "news", (await self.get(BraveNews, "/res/v1/news/search", parameters)).results
+            kind, results = "news", (await self.get(BraveResults, "/res/v1/news/search", parameters)).results
         else:
             only_text = {"result_filter": "web", "text_decorations": "false"}
             answer = await self.get(BraveAnswer, "/res/v1/web/search", {**parameters, **only_text})
-            kind, results = "web", answer.web.results
-        return respond(
-            request,
-            self.declaration,
-            results[offset - length * page :],
-            lambda one: RawResult(one.url, one.title, one.description, one.page_age, source_type=kind),
-            warnings=[f"cannot keep to the language {language}"] if language and not known else [],
-        )
+            kind, results = "web", answer.web.results if answer.web else []
+
+        def read(one: BraveResult) -> RawResult:
+            return RawResult(one.url, one.title, one.description, one.page_age, source_type=kind)
+
+        warnings = [f"cannot keep to the language {language}"] if language and not known else []
+        return self.respond(request, results[offset - length * page :], BraveResult, read, warnings=warnings)
 
 
 def page_for(offset: int, count: int) -> tuple[int, int]:

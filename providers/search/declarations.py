@@ -75,7 +75,45 @@ class SearchDeclaration:
         return provider
 
 
-_declared: dict[str, SearchDeclaration] = {}
+BUILT_IN: Final = (
+    SearchDeclaration(
+        "tavily", "Tavily", "providers.search.tavily:TavilySearch", (WEB, NEWS), "https://api.tavily.com",
+        "TAVILY_BASE_URL", "TAVILY_API_KEY", filters=frozenset({"domains_allow", "domains_deny", "dates"}), paid=True,
+    ),
+    SearchDeclaration(
+        "google", "Google", "providers.search.google:GoogleSearch", (WEB,), "https://customsearch.googleapis.com",
+        "GOOGLE_BASE_URL", "GOOGLE_API_KEY", key_header="x-goog-api-key", other_variables=("GOOGLE_CSE_ID",),
+        filters=frozenset({"domains_allow", "domains_deny", "language", "dates"}), paid=True,
+        refused_hint="check GOOGLE_CSE_ID and GOOGLE_BASE_URL",
+    ),
+    SearchDeclaration(
+        "semantic_scholar", "Semantic Scholar", "providers.search.semantic_scholar:SemanticScholarSearch", (ACADEMIC,),
+        "https://api.semanticscholar.org", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY", key_required=False,
+        key_header="x-api-key", filters=frozenset({"dates"}), fallback=True,
+    ),
+    SearchDeclaration(
+        "brave", "Brave Search", "providers.search.brave:BraveSearch", (WEB, NEWS), "https://api.search.brave.com",
+        "BRAVE_BASE_URL", "BRAVE_API_KEY", key_header="x-subscription-token",
+        filters=frozenset({"language", "dates"}), paid=True,
+    ),
+    SearchDeclaration(
+        "searxng", "SearXNG", "providers.search.searxng:SearxngSearch", (WEB, NEWS, ACADEMIC),
+        address_variable="SEARXNG_URL", filters=frozenset({"language", "dates"}),
+        refused_hint="its settings must allow json under search.formats, and this client",
+    ),
+    SearchDeclaration(
+        "wikipedia", "Wikipedia", "providers.search.wikipedia:WikipediaSearch", (WEB,),
+        "https://{language}.wikipedia.org", "WIKIPEDIA_BASE_URL",
+        filters=frozenset({"domains_allow", "domains_deny", "language"}), fallback=True,
+    ),
+    SearchDeclaration(
+        BY_MODEL, "Anthropic", "providers.search.anthropic_search:AnthropicSearch", (WEB,),
+        "https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", key_required=False,
+        key_header="x-api-key", other_variables=("RESEARCH_MODEL",), paid=True,
+        refused_hint="see the model's name, and whether the account's settings allow web search",
+    ),
+)  # fmt: skip
+_declared: Final = {provider.name: provider for provider in BUILT_IN}
 
 
 def declare(provider: SearchDeclaration) -> None:
@@ -125,89 +163,6 @@ def search_variables() -> tuple[str, ...]:
     return tuple(dict.fromkeys(variable for variables in declared for variable in variables))
 
 
-for each in (
-    SearchDeclaration(
-        "tavily",
-        "Tavily",
-        "providers.search.tavily:TavilySearch",
-        (WEB, NEWS),
-        "https://api.tavily.com",
-        "TAVILY_BASE_URL",
-        "TAVILY_API_KEY",
-        filters=frozenset({"domains_allow", "domains_deny", "dates"}),
-        paid=True,
-    ),
-    SearchDeclaration(
-        "google",
-        "Google",
-        "providers.search.google:GoogleSearch",
-        (WEB,),
-        "https://customsearch.googleapis.com",
-        "GOOGLE_BASE_URL",
-        "GOOGLE_API_KEY",
-        key_header="x-goog-api-key",
-        other_variables=("GOOGLE_CSE_ID",),
-        filters=frozenset({"domains_allow", "domains_deny", "language", "dates"}),
-        paid=True,
-        refused_hint="check GOOGLE_CSE_ID and GOOGLE_BASE_URL",
-    ),
-    SearchDeclaration(
-        "semantic_scholar",
-        "Semantic Scholar",
-        "providers.search.semantic_scholar:SemanticScholarSearch",
-        (ACADEMIC,),
-        "https://api.semanticscholar.org",
-        "SEMANTIC_SCHOLAR_BASE_URL",
-        "SEMANTIC_SCHOLAR_API_KEY",
-        key_required=False,
-        key_header="x-api-key",
-        filters=frozenset({"dates"}),
-        fallback=True,
-    ),
-    SearchDeclaration(
-        "brave",
-        "Brave Search",
-        "providers.search.brave:BraveSearch",
-        (WEB, NEWS),
-        "https://api.search.brave.com",
-        "BRAVE_BASE_URL",
-        "BRAVE_API_KEY",
-        key_header="x-subscription-token",
-        filters=frozenset({"language", "dates"}),
-        paid=True,
-    ),
-    SearchDeclaration(
-        "searxng",
-        "SearXNG",
-        "providers.search.searxng:SearxngSearch",
-        (WEB, NEWS, ACADEMIC),
-        address_variable="SEARXNG_URL",
-        filters=frozenset({"language", "dates"}),
-        refused_hint="its settings must allow json under search.formats, and this client",
-    ),
-    SearchDeclaration(
-        "wikipedia",
-        "Wikipedia",
-        "providers.search.wikipedia:WikipediaSearch",
-        (WEB,),
-        "https://{language}.wikipedia.org",
-        "WIKIPEDIA_BASE_URL",
-        filters=frozenset({"domains_allow", "domains_deny", "language"}),
-        fallback=True,
-    ),
-    SearchDeclaration(
-        BY_MODEL,
-        "Anthropic",
-        "providers.search.anthropic_search:AnthropicSearch",
-        (WEB,),
-        "https://api.anthropic.com",
-        "ANTHROPIC_BASE_URL",
-        "ANTHROPIC_API_KEY",
-        key_required=False,
-        key_header="x-api-key",
-        other_variables=("RESEARCH_MODEL",),
-        paid=True,
-        refused_hint="see the model's name, and whether the account's settings allow web search",
-    ),
-):
-    declare(each)
+def address_variables() -> frozenset[str]:
+    """The variables that set an address."""
+    return frozenset(provider.address_variable for provider in _declared.values())

@@ -15,8 +15,8 @@ from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
 from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import Domains
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, respond, shorten_query
-from providers.search.web_api import Detail, Facts, Records, WebSearch, Wire
+from providers.search.hits import RawResult, hit_limit, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 LONGEST_PAGE = 10
 MOST_RESULTS = 100
@@ -34,13 +34,13 @@ THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
 
 
-class GoogleResult(Wire):
+class GoogleResult(Record):
     """One result; `pagemap` has the statements of the page's head."""
 
     link: str
-    title: Detail = None
-    snippet: Detail = None
-    pagemap: Facts = {}
+    title: str | None = None
+    snippet: str | None = None
+    pagemap: dict[str, Any] = {}
 
     def statement(self, names: tuple[str, ...]) -> str | None:
         """The first of these statements."""
@@ -50,10 +50,10 @@ class GoogleResult(Wire):
 
 
 class GoogleAnswer(Wire):
-    """What `customsearch/v1` answers; without results the list is missing."""
+    """Answer of `customsearch/v1`; without results the list is missing."""
 
     kind: str
-    items: Records[GoogleResult] = []
+    items: list[Any] = []
 
 
 class GoogleSearch(WebSearch):
@@ -63,7 +63,7 @@ class GoogleSearch(WebSearch):
     """
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        """Hits in rank order. Raises as `fetch` does."""
         offset, filters = max(0, request.offset), filters_of(request)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
@@ -84,9 +84,7 @@ class GoogleSearch(WebSearch):
         try:
             async with asyncio.timeout(self.answer_seconds):
                 said = await asyncio.get_running_loop().run_in_executor(THREADS, self._ask, parameters)
-            return respond(
-                request, self.declaration, GoogleAnswer.model_validate(said).items, _result, warnings=warnings
-            )
+            items = GoogleAnswer.model_validate(said).items
         except HttpError as error:
             raise self.error(error.resp.status, error.resp.items(), error.content) from None
         except TimeoutError:
@@ -95,10 +93,11 @@ class GoogleSearch(WebSearch):
             raise self.disconnected(error) from None
         except (ValueError, RecursionError):
             raise self.unexpected() from None
+        return self.respond(request, items, GoogleResult, _result, warnings=warnings)
 
     def _ask(self, parameters: Mapping[str, Any]) -> Any:
         call = self._service.cse().list(**parameters)
-        call.headers |= {**self.headers, "user-agent": self._client.headers["user-agent"]}
+        call.headers |= {**self.headers, "user-agent": self.client.headers["user-agent"]}
         http = httplib2.Http(timeout=self.answer_seconds, proxy_info=None)
         http.follow_redirects = False
         try:

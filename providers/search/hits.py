@@ -2,18 +2,17 @@
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
 from contracts.addresses import canonical_url
 from contracts.evidence import SearchHit
-from contracts.messages import SearchRequest, SearchResponse
+from contracts.messages import SearchRequest
 from providers.reading.canonical_text import UNSEEN, clean, one_line
 from providers.reading.page_dates import iso_date
-from providers.search.declarations import SearchDeclaration
-from providers.search.filters import filters_of, unmet
+from providers.search.filters import filters_of
 
 MOST_RESULTS: Final = 50
 LONGEST_URL: Final = 2_000
@@ -29,7 +28,7 @@ DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
 
 @dataclass(frozen=True)
 class RawResult:
-    """One result as the service gave it, untrusted. One without an address only takes a rank."""
+    """One result as the service gave it, untrusted."""
 
     url: str | None
     title: str | None = None
@@ -41,48 +40,31 @@ class RawResult:
     source_type: str = "web"
 
 
-Record = TypeVar("Record")
-
-
 def hit_limit(request: SearchRequest) -> int:
     """The requested number of hits, within bounds."""
     return max(0, min(request.max_results, MOST_RESULTS))
 
 
-def respond(
-    request: SearchRequest,
-    provider: SearchDeclaration,
-    records: Iterable[Record | None],
-    read: Callable[[Record], RawResult],
-    *,
-    warnings: Sequence[str] = (),
-    dates_of_publication: bool = True,
-) -> SearchResponse:
-    """The response to a request, with a cost that is unknown where a plan decides.
+def hits_of(
+    request: SearchRequest, provider: str, results: Iterable[RawResult | None], *, dates_of_publication: bool = True
+) -> list[SearchHit]:
+    """The hits of a request; a hit's rank is its place in the service's own list.
 
-    `records` are the service's results from the request's offset on, None for a malformed one. A hit's rank is its
-    place in the service's own list. Results are dropped without a usable address, if repeated, and outside the domains
-    and days of the request, whatever the service made of these. `warnings` are those that only the provider knows;
-    `dates_of_publication` is false where the service's dates are other ones.
+    Results are dropped without a usable address, if repeated, and outside the domains and days of the request, whatever
+    the service made of these.
     """
     filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
-    for rank, record in enumerate(records, start=max(0, request.offset) + 1):
+    for rank, result in enumerate(results, start=max(0, request.offset) + 1):
         if len(hits) >= hit_limit(request):
             break
-        result = RawResult(url=None) if record is None else read(record)
-        url = usable_url(result.url)
-        if url is None or canonical_url(url) in seen or not filters.domains.admit(url):
+        url = usable_url(result.url) if result else None
+        if result is None or url is None or canonical_url(url) in seen or not filters.domains.admit(url):
             continue
         if dates_of_publication and filters.days.exclude(iso_date(result.published)):
             continue
         seen.add(canonical_url(url))
-        hits.append(_hit(result, url, rank, provider.name))
-    return SearchResponse(
-        provider=provider.name,
-        hits=hits,
-        cost_usd=None if provider.paid else 0.0,
-        warnings=[*unmet(request, provider), *warnings],
-    )
+        hits.append(_hit(result, url, rank, provider))
+    return hits
 
 
 def _hit(result: RawResult, url: str, rank: int, provider: str) -> SearchHit:

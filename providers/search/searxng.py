@@ -8,8 +8,8 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
 from providers.search.filters import Days, filters_of, today
-from providers.search.hits import RawResult, respond, shorten_query
-from providers.search.web_api import Detail, Details, Records, WebSearch, Wire
+from providers.search.hits import RawResult, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 SOURCE_TYPES = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → type of the source; anything else is the web."""
@@ -18,23 +18,23 @@ COMMAND = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
 """Syntax of an instance at the beginning of a word: engines, redirects, languages, time limits."""
 
 
-class SearxngResult(Wire):
+class SearxngResult(Record):
     """One result; only those of scientific engines have authors, journal and DOI."""
 
     url: str
-    title: Detail = None
-    content: Detail = None
-    publishedDate: Detail = None  # noqa: N815 - the service's own spelling
-    category: Detail = None
-    authors: Details = []
-    journal: Detail = None
-    doi: Detail = None
+    title: str | None = None
+    content: str | None = None
+    publishedDate: str | None = None  # noqa: N815 - the service's own spelling
+    category: str | None = None
+    authors: list[str] = []
+    journal: str | None = None
+    doi: str | None = None
 
 
 class SearxngAnswer(Wire):
-    """What `/search?format=json` answers."""
+    """Answer of `/search?format=json`."""
 
-    results: Records[SearxngResult]
+    results: list[Any]
     unresponsive_engines: list[Any] = []
 
 
@@ -45,7 +45,7 @@ class SearxngSearch(WebSearch):
     """
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        """Hits in rank order. Raises what `fetch` does."""
         filters = filters_of(request)
         allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
         site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
@@ -63,7 +63,7 @@ class SearxngSearch(WebSearch):
             raise Unavailable("SearXNG: some of its engines gave no answer, the others found nothing")
         rough = "keeps to dates of publication only roughly: hits that state none were kept"
         rest, warnings = answer.results[max(0, request.offset) :], [rough] if filters.days.given else []
-        return respond(request, self.declaration, rest, _result, warnings=warnings)
+        return self.respond(request, rest, SearxngResult, _result, warnings=warnings)
 
 
 def time_range(days: Days, now: date) -> str | None:

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, quote_plus
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import Field, model_validator
 from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-untyped]
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.reading.page_dates import iso_date
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, respond, shorten_query
-from providers.search.web_api import Detail, Details, Facts, Records, WebSearch, Wire
+from providers.search.hits import RawResult, hit_limit, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 MOST_RESULTS = 1_000
 """Results by relevance that the interface gives of one query."""
@@ -21,41 +21,34 @@ LONGEST_PAGE = 100
 FIELDS = "title abstract authors year publicationDate venue externalIds url openAccessPdf".split()
 
 
-def _names(value: object) -> list[object]:
-    return [author.get("name") for author in value if isinstance(author, dict)] if isinstance(value, list) else []
+class Paper(Record):
+    """A paper that can be read somewhere."""
 
-
-def _year(value: object) -> str | None:
-    return str(value) if isinstance(value, int) and 0 < value < 10_000 else None
-
-
-class Paper(Wire):
-    """A paper that can be read somewhere; `authors` are names."""
-
-    title: Detail = None
-    abstract: Detail = None
-    authors: Annotated[Details, BeforeValidator(_names)] = []
-    year: Annotated[str | None, BeforeValidator(_year)] = None
-    publicationDate: Detail = None  # noqa: N815 - the service's spelling, as below
-    venue: Detail = None
-    externalIds: Facts = {}  # noqa: N815
-    url: Detail = None
-    openAccessPdf: Facts = {}  # noqa: N815
-
-    def identifier(self, register: str) -> str | None:
-        """Its identifier in another register."""
-        named = self.externalIds.get(register)
-        return named if isinstance(named, str) and named else None
+    title: str | None = None
+    abstract: str | None = None
+    authors: list[dict[str, Any]] = []
+    year: Annotated[int, Field(gt=0, lt=10_000)] | None = None
+    publicationDate: str | None = None  # noqa: N815 - the service's spelling, as below
+    venue: str | None = None
+    externalIds: dict[str, Any] = {}  # noqa: N815
+    url: str | None = None
+    openAccessPdf: dict[str, Any] = {}  # noqa: N815
 
     @property
     def address(self) -> str | None:
         """Its open copy, else its preprint, else its publisher's page, else its entry."""
-        copy, preprint, doi = self.openAccessPdf.get("url"), self.identifier("ArXiv"), self.identifier("DOI")
+        copy, preprint, doi = self.openAccessPdf.get("url"), self.externalIds.get("ArXiv"), self.doi
         if isinstance(copy, str) and copy:
             return copy
-        if preprint:
+        if isinstance(preprint, str) and preprint:
             return f"https://arxiv.org/abs/{quote(preprint)}"
         return f"https://doi.org/{quote(doi, safe='/:;()._-')}" if doi else self.url
+
+    @property
+    def doi(self) -> str | None:
+        """Its identifier at its publisher."""
+        named = self.externalIds.get("DOI")
+        return named if isinstance(named, str) else None
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
@@ -65,9 +58,9 @@ class Paper(Wire):
 
 
 class PaperPage(Wire):
-    """What the search answers."""
+    """Answer of the search."""
 
-    data: Records[Paper]
+    data: list[Any]
 
 
 class Library(AsyncSemanticScholar):  # type: ignore[misc]
@@ -87,7 +80,7 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
         super().__init__(timeout=None, retry=False)
         self._service = service
         self._offset = offset
-        self.papers: list[Paper | None] = []
+        self.papers: list[Any] = []
 
     async def get_data_async(
         self, url: str, parameters: str, headers: Mapping[str, str], payload: object = None
@@ -110,7 +103,7 @@ class SemanticScholarSearch(WebSearch):
     """
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        """Hits in rank order. Raises what `fetch` does."""
         offset, filters = max(0, request.offset), filters_of(request)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
@@ -130,7 +123,7 @@ class SemanticScholarSearch(WebSearch):
             )
         except (ValueError, TypeError, RecursionError):
             raise self.unexpected() from None
-        return respond(request, self.declaration, sent.papers, _result)
+        return self.respond(request, sent.papers, Paper, _result)
 
 
 def _result(paper: Paper) -> RawResult:
@@ -138,9 +131,9 @@ def _result(paper: Paper) -> RawResult:
         url=paper.address,
         title=paper.title,
         snippet=paper.abstract,
-        published=iso_date(paper.publicationDate) or paper.year,
-        authors=paper.authors,
+        published=iso_date(paper.publicationDate) or (str(paper.year) if paper.year else None),
+        authors=[name for author in paper.authors if isinstance(name := author.get("name"), str)],
         venue=paper.venue,
-        doi=paper.identifier("DOI"),
+        doi=paper.doi,
         source_type="academic",
     )

@@ -1,35 +1,37 @@
 """Tavily: search of the web and of news for programs."""
 
+from typing import Any
+
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, respond, shorten_query
-from providers.search.web_api import Detail, Records, WebSearch, Wire
+from providers.search.hits import RawResult, hit_limit, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 MOST_RESULTS = 20
 """Of one query; the interface has no pages."""
 
 
-class TavilyResult(Wire):
+class TavilyResult(Record):
     """One result."""
 
     url: str
-    title: Detail = None
-    content: Detail = None
-    published_date: Detail = None
+    title: str | None = None
+    content: str | None = None
+    published_date: str | None = None
 
 
 class TavilyAnswer(Wire):
-    """What `/search` answers."""
+    """Answer of `/search`."""
 
-    results: Records[TavilyResult]
+    results: list[Any]
 
 
 class TavilySearch(WebSearch):
     """A POST with a bearer token; an offset is reached by requesting more results."""
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        """Hits in rank order. Raises what `fetch` does."""
         offset = max(0, request.offset)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
@@ -50,10 +52,9 @@ class TavilySearch(WebSearch):
             **taken,
             **{name: day.isoformat() for name, day in ends.items() if day is not None},
         }
-        answer = await self.post(TavilyAnswer, "/search", body)
-        return respond(
-            request,
-            self.declaration,
-            answer.results[offset:],
-            lambda one: RawResult(one.url, one.title, one.content, one.published_date, source_type=kind),
-        )
+        results = (await self.post(TavilyAnswer, "/search", body)).results[offset:]
+
+        def read(one: TavilyResult) -> RawResult:
+            return RawResult(one.url, one.title, one.content, one.published_date, source_type=kind)
+
+        return self.respond(request, results, TavilyResult, read)

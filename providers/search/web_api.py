@@ -1,29 +1,32 @@
-"""HTTP of the search services: one request limited in time and size, never redirected, and errors by their kind."""
+"""Base of the search services: one request limited in time and size, never redirected, and errors by their kind."""
 
 import asyncio
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
-    WrapValidator,
+    field_validator,
 )
 
+from contracts.messages import SearchRequest, SearchResponse
 from providers.certificates import trusted_certificates
 from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.retry_after import retry_after_seconds
 from providers.search.declarations import SearchDeclaration
+from providers.search.filters import unmet
+from providers.search.hits import RawResult, hits_of
 
 ANSWER_SECONDS: Final = 10.0
 """A search that takes longer fails, and the run goes on with its next provider."""
@@ -43,32 +46,23 @@ class Wire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-def _records(value: object, validated: ValidatorFunctionWrapHandler) -> Any:
-    if not isinstance(value, list):
-        return validated(value)
-    records: list[Any] = []
-    for item in value:
+class Record(Wire):
+    """One result: a malformed value of an optional field counts as missing."""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _tolerate(cls, value: Any, validated: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
         try:
-            records += validated([item])
+            return validated(value)
         except ValidationError:
-            records.append(None)
-    if records and all(record is None for record in records):
-        raise ValueError("no record is of the documented form")
-    return records
+            if field.is_required():
+                raise
+            return field.get_default(call_default_factory=True)
 
 
 Answer = TypeVar("Answer", bound=Wire)
-Record = TypeVar("Record", bound=Wire)
-
-Detail = Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) else None)]
-"""An optional text of a result; a value of another type is dropped, not the whole result."""
-Details = Annotated[
-    list[str],
-    BeforeValidator(lambda value: [v for v in value if isinstance(v, str)] if isinstance(value, list) else []),
-]
-Facts = Annotated[dict[str, Any], BeforeValidator(lambda value: value if isinstance(value, dict) else {})]
-Records = Annotated[list[Record | None], WrapValidator(_records)]
-"""Results in their order. A malformed one is None, so that the ranks of the others stay; if all are, the answer is."""
+Result = TypeVar("Result", bound=Record)
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
@@ -103,11 +97,14 @@ class WebSearch:
         self.declaration = declaration
         self.values = values
         self.address = (values.get(declaration.address_variable) or declaration.address).rstrip("/")
-        self.instance = " ".join([without_user(self.address), *map(values.__getitem__, declaration.other_variables)])
-        self.key = values.get(declaration.key_variable)
+        scheme, _, rest = self.address.partition("://")
+        place, slash, path = rest.partition("/")
+        without_user = f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
+        self.instance = " ".join([without_user, *map(values.__getitem__, declaration.other_variables)])
         bearer = "Bearer " if declaration.key_header == "authorization" else ""
-        self.headers = {declaration.key_header: bearer + self.key} if self.key else {}
-        self._client = client
+        key = values.get(declaration.key_variable)
+        self.headers = {declaration.key_header: bearer + key} if key else {}
+        self.client = client
 
     async def get(self, answer: type[Answer], path: str, parameters: Mapping[str, str | int]) -> Answer:
         """Send a GET and read its JSON. Raises what `fetch` does."""
@@ -127,7 +124,7 @@ class WebSearch:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
             async with (
                 asyncio.timeout(self.answer_seconds) as limit,
-                self._client.stream(method, url, headers=self.headers, timeout=waiting, **sent) as response,
+                self.client.stream(method, url, headers=self.headers, timeout=waiting, **sent) as response,
             ):
                 if response.status_code == httpx2.codes.OK:
                     return await self._body(response)
@@ -161,6 +158,37 @@ class WebSearch:
         except (ValueError, RecursionError):
             raise self.unexpected() from None
 
+    def respond(
+        self,
+        request: SearchRequest,
+        results: Sequence[Any],
+        form: type[Result],
+        read: Callable[[Result], RawResult],
+        *,
+        warnings: Sequence[str] = (),
+        dates_of_publication: bool = True,
+    ) -> SearchResponse:
+        """The response, with a cost that is unknown where a plan decides. Raises `Unavailable`.
+
+        `results` are the service's own, from the request's offset on; a malformed one takes its rank and gives no hit,
+        and if all are malformed, so is the answer. `warnings` are those that only the provider knows;
+        `dates_of_publication` is false where the service's dates are other ones.
+        """
+        found: list[RawResult | None] = []
+        for result in results:
+            try:
+                found.append(read(form.model_validate(result)))
+            except ValidationError:
+                found.append(None)
+        if found and not any(found):
+            raise self.unexpected()
+        return SearchResponse(
+            provider=self.name,
+            hits=hits_of(request, self.name, found, dates_of_publication=dates_of_publication),
+            cost_usd=None if self.declaration.paid else 0.0,
+            warnings=[*unmet(request, self.declaration), *warnings],
+        )
+
     def unexpected(self) -> Unavailable:
         """The error for an answer of another form than documented."""
         return Unavailable(f"{self.declaration.label}: the answer is cut or not of the documented form")
@@ -175,42 +203,37 @@ class WebSearch:
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
         """The error that a status stands for; the explanation is looked at and never passed on."""
-        service, given = self.declaration, list(headers)
+        service, wait = self.declaration, retry_after_seconds(list(headers))
         said = explanation[:4_000].decode("utf-8", "replace").lower()
         hint = f": {service.refused_hint}" if service.refused_hint else ""
         # 432 and 433: Tavily's plan, or its limit of paying as one goes, is used up.
         if status in {429, 432, 433} or (status == 403 and QUOTA.search(said)):
-            wait = retry_after_seconds(given)
             return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
         if status in {408, 409, 425, 499} or status >= 500 or status < 300:
-            return Unavailable(f"{service.label} is not available ({status})", retry_after=retry_after_seconds(given))
+            return Unavailable(f"{service.label} is not available ({status})", retry_after=wait)
         if status < 400:
             variable = service.address_variable
             return NotConfigured(f"{service.label} has moved ({status}): set {variable} to its new address")
         if status in {401, 403} or (status in {400, 422} and BAD_KEY.search(said)):
-            remedy = (
-                f": set {service.key_variable}" if service.key_variable else hint or f": {service.address_variable}"
-            )
+            set_key = f": set {service.key_variable}" if service.key_variable else ""
+            remedy = set_key or hint or f": {service.address_variable}"
             return NotConfigured(f"{service.label} refuses the credentials or this client ({status}){remedy}")
         if status == 402 or (status == 400 and "credit balance" in said):
             account = service.key_variable or service.label
             return NotConfigured(f"the account behind {account} cannot pay for it ({status})")
         if status in {404, 405}:
-            hint = hint or f": see {service.address_variable}"
-            message = f"{service.label} has nothing at this address ({status}){hint}"
+            message = (
+                f"{service.label} has nothing at this address ({status}){hint or f': see {service.address_variable}'}"
+            )
             return InvalidCall(message, kind="unknown_address")
-        forced = status in {400, 422} and "tool_choice" in said
-        kind = "unsupported_parameter" if forced else "refused"
+        kind = "unsupported_parameter" if "tool_choice" in said else "refused"
         return InvalidCall(f"{service.label} refuses the search ({status}){hint}", kind=kind)
 
 
 def check_values(declaration: SearchDeclaration, values: Mapping[str, str]) -> None:
     """Raise `NotConfigured`, which names the variable and never the value, for a key or an address that is none."""
-    key, given = values.get(declaration.key_variable), values.get(declaration.address_variable)
-    variable = declaration.address_variable
-    address = given or declaration.address
-    if key:
-        ensure_key(key, declaration.key_variable)
+    key, variable = values.get(declaration.key_variable), declaration.address_variable
+    address = values.get(variable) or declaration.address
     if not address.startswith(("https://", "http://")):
         raise NotConfigured(f"{variable} must begin with https:// or http://")
     try:
@@ -221,11 +244,5 @@ def check_values(declaration: SearchDeclaration, values: Mapping[str, str]) -> N
     if not usable:
         raise NotConfigured(f"{variable} is no usable address")
     if key:
+        ensure_key(key, declaration.key_variable)
         ensure_confidential(key, address, variable, declaration.key_variable)
-
-
-def without_user(address: str) -> str:
-    """The same address without the user and the password that may be in it."""
-    scheme, _, rest = address.partition("://")
-    place, slash, path = rest.partition("/")
-    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"

@@ -1,12 +1,13 @@
 """Wikipedia, or another MediaWiki: the search of its Action API, which needs no key."""
 
+from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
 from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, respond, shorten_query
-from providers.search.web_api import Detail, Records, WebSearch, Wire
+from providers.search.hits import RawResult, hit_limit, shorten_query
+from providers.search.web_api import Record, WebSearch, Wire
 
 PLACE = "{language}"
 """Part of an address in place of the language; an address without it is that of one wiki."""
@@ -21,12 +22,12 @@ PASSING = ("internal_api_error", "maxlag", "readonly", "search-error", "cirrusse
 """Beginnings of the codes of errors that may be gone at the next attempt."""
 
 
-class WikipediaResult(Wire):
-    """One article; the date is that of its last edit."""
+class WikipediaResult(Record):
+    """One article; `timestamp` is the time of its last edit."""
 
     title: str
-    snippet: Detail = None
-    timestamp: Detail = None
+    snippet: str | None = None
+    timestamp: str | None = None
 
 
 class WikipediaSite(Wire):
@@ -39,28 +40,22 @@ class WikipediaSite(Wire):
 class WikipediaQuery(Wire):
     """The two lists of one request."""
 
-    search: Records[WikipediaResult]
+    search: list[Any]
     general: WikipediaSite
 
 
-class WikipediaError(Wire):
-    """An error, which comes with status 200."""
-
-    code: str
-
-
 class WikipediaAnswer(Wire):
-    """What `action=query` answers."""
+    """Answer of `action=query`; an error comes with status 200."""
 
     query: WikipediaQuery | None = None
-    error: WikipediaError | None = None
+    error: dict[str, Any] = {}
 
 
 class WikipediaSearch(WebSearch):
     """Articles of the Wikipedia in the requested language, English by default, or of the one wiki at an address."""
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
+        """Hits in rank order. Raises what `fetch` does."""
         offset, filters = max(0, request.offset), filters_of(request)
         if offset > LAST_OFFSET:
             return SearchResponse(provider=self.name)
@@ -88,8 +83,8 @@ class WikipediaSearch(WebSearch):
             "siprop": "general",
         }
         answer = self.parse(WikipediaAnswer, await self.fetch("GET", f"{address}/w/api.php", params=parameters))
-        if answer.error is not None:
-            raise _error(answer.error.code)
+        if answer.error:
+            raise _error(str(answer.error.get("code")))
         if answer.query is None:
             raise self.unexpected()
         wiki = answer.query.general
@@ -99,8 +94,9 @@ class WikipediaSearch(WebSearch):
             url = place.replace("$1", quote(article.title.replace(" ", "_"), safe="/:(),'!*;@"))
             return RawResult(url, article.title, article.snippet, article.timestamp)
 
-        found = answer.query.search
-        return respond(request, self.declaration, found, read, warnings=warnings, dates_of_publication=False)
+        return self.respond(
+            request, answer.query.search, WikipediaResult, read, warnings=warnings, dates_of_publication=False
+        )
 
 
 def _error(code: str) -> ProviderError:

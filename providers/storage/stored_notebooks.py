@@ -106,7 +106,7 @@ class StoredNotebooks:
                 "preferences": prompt_preferences(role, resolved),
                 "exclude": resolved.exclude,
                 "max_iterations": resolved.limits.max_iterations,
-                "canary": resolved.canary if role.sees_outside_text else "",
+                "canary": resolved.canary,
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
             if isinstance(request, BriefedInput):

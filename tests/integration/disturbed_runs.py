@@ -85,7 +85,7 @@ def settings_of(home: Path, url: str, api: MessagesApi, world: WebWorld, **more:
         "anthropic_api_key": SecretStr("sk-none"),
         "temporal_variables": {"TEMPORAL_ADDRESS": "elsewhere"},
         "web": WebSettings(allow_hosts=world.allow_hosts),
-        "web_search": WebSearchSettings(variables={"SEARXNG_URL": world.searxng_url}),
+        "web_search": WebSearchSettings(addresses={"SEARXNG_URL": world.searxng_url}),
     }
     return Settings(**(given | more))
 

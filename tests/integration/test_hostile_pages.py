@@ -148,7 +148,7 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(variables={"SEARXNG_URL": world.searxng_url}),
+        web_search=WebSearchSettings(addresses={"SEARXNG_URL": world.searxng_url}),
         models=ModelsSettings(default="good", base_url=api.base_url),
         anthropic_api_key=SecretStr("test"),
     )

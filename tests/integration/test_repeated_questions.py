@@ -53,7 +53,7 @@ def settings_of(home: Path, world: WebWorld, **more: Any) -> Settings:
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(variables={"SEARXNG_URL": world.searxng_url}),
+        web_search=WebSearchSettings(addresses={"SEARXNG_URL": world.searxng_url}),
         **more,
     )
 

@@ -20,11 +20,14 @@ from workers.settings.web_search import WebSearchSettings
 @asynccontextmanager
 async def web_workers(client: Client, home: Path, world: WebWorld, **search: Any) -> AsyncIterator[None]:
     """All pools as a process composes them, their web being the world."""
+    given = {"SEARXNG_URL": world.searxng_url, **search}
+    addresses = {name: value for name, value in given.items() if name.endswith("_URL")}
+    others = {name: value for name, value in given.items() if name not in addresses}
     settings = Settings(
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(variables={"SEARXNG_URL": world.searxng_url, **search}),
+        web_search=WebSearchSettings(addresses=addresses, variables=others),
     )
     async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
         yield

@@ -44,8 +44,8 @@ LOOK_UP = ToolSpec("look_up", "Says what the glossary tells of a word.", Word)
 THINK = ToolSpec("think_tool", "Writes a thought down; nothing comes of it.", Thought)
 HAND_OVER = ToolSpec("hand_over", "Hands over what was found.", Handover)
 ASKER = RoleSpec(
-    "asker", "ask_glossary", Tier.ANALYTICAL, "asker", AskerInput, TurnAnswer, TurnResult, 1_000,
-    expected_output_tokens=200, module="tests.toy.asker", tools=(LOOK_UP, THINK, HAND_OVER),
+    "asker", "ask_glossary", Tier.ANALYTICAL, AskerInput, TurnAnswer, TurnResult,
+    output_tokens=1_000, expected_output_tokens=200, module="tests.toy.asker", tools=(LOOK_UP, THINK, HAND_OVER),
 )  # fmt: skip
 
 ASKING = StrategyDeclaration(
@@ -68,7 +68,7 @@ def prompt_values(request: AskerInput, _: Any) -> dict[str, str]:
 
 def draft(request: AskerInput, so_far: Transcript) -> TurnAnswer:
     """Without a model: look the word up, then what its answer refers to, then hand over all that was told."""
-    told = list(so_far.told(request.answers))
+    told = list(so_far.answered(request.answers))
     if not told:
         return scripted_turn((LOOK_UP.name, Word(word=request.word)), text="I begin with the word itself.")
     asked = {str(call.arguments.get("word")) for call, _ in told}

@@ -29,12 +29,12 @@ class ScoutAnswer(RoleAnswer):
 
 
 SCOUT = RoleSpec(
-    "scout", "scout_ahead", Tier.SIMPLE, "scout", ScoutInput, ScoutAnswer, ScoutAnswer, 1_000,
-    expected_output_tokens=300, module="tests.toy.scout",
+    "scout", "scout_ahead", Tier.SIMPLE, ScoutInput, ScoutAnswer, ScoutAnswer,
+    output_tokens=1_000, expected_output_tokens=300, module="tests.toy.scout",
 )  # fmt: skip
 SCRIBE = RoleSpec(
-    "scribe", "tell_story", Tier.COMPLEX, "scribe", WriteInput, SynthesizerAnswer, SynthesizerResult, 4_000,
-    plain_text=True, expected_output_tokens=2_000, module="tests.toy.scribe",
+    "scribe", "tell_story", Tier.COMPLEX, WriteInput, SynthesizerAnswer, SynthesizerResult,
+    output_tokens=4_000, plain_text=True, expected_output_tokens=2_000, module="tests.toy.scribe",
 )  # fmt: skip
 
 LIMITS = EffectiveLimits(

@@ -281,11 +281,15 @@ def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     keys = {
         name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
     }
-    searching = {name: environment[name].strip() for name in search_providers.search_variables() if name in environment}
+    given = {name: environment.get(name, "").strip() for name in search_providers.search_variables()}
+    addresses = search_providers.address_variables()
     groups = {
         "temporal_variables": temporal,
         "endpoint_keys": keys,
-        "web_search": {"variables": {name: value for name, value in searching.items() if value}},
+        "web_search": {
+            "addresses": {name: value for name, value in given.items() if value and name in addresses},
+            "variables": {name: value for name, value in given.items() if value and name not in addresses},
+        },
     }
     return values | {name: group for name, group in groups.items() if group}
 
@@ -328,6 +332,7 @@ def _holder(place: tuple[Any, ...], environment: Mapping[str, str], flags: Flags
     """The flag or the variable that holds a value; None where a file does."""
     names = ["--model-url"] if flags.model_url and place == ("models", "base_url") else []
     names += [name for name, path in VARIABLES.items() if path == place and environment.get(name)]
+    names += place[2:] if place[:1] == ("web_search",) else ()
     return next(iter(names), None)
 
 

@@ -7,17 +7,20 @@ from pydantic import SecretStr
 
 from contracts.resolved import ProviderChoice
 from providers.search.availability import malformed, provider_choices
+from workers.settings.models import BaseAddress
 from workers.settings.sections import ConfigSection
 
 
 class WebSearchSettings(ConfigSection):
     """The variables of the declared search providers by name; without an address the service's own is used."""
 
+    addresses: dict[str, BaseAddress] = {}
     variables: dict[str, SecretStr] = {}
+    """Keys, and what else a provider needs."""
 
     def values(self) -> dict[str, str]:
-        """The variables in clear, for the providers."""
-        return {name: value.get_secret_value() for name, value in self.variables.items()}
+        """All of them in clear, for the providers."""
+        return {**self.addresses, **{name: value.get_secret_value() for name, value in self.variables.items()}}
 
     def broken(self) -> dict[str, str]:
         """Provider → why its configuration is invalid; the other providers are used."""
@@ -29,9 +32,8 @@ class WebSearchSettings(ConfigSection):
 
     def secrets(self) -> list[str]:
         """Keys, and passwords within addresses."""
-        passwords = [password_in(value) for value in self.values().values() if "://" in value]
-        keys = [value for name, value in self.values().items() if name.endswith("_KEY")]
-        return [*keys, *(password for password in passwords if password)]
+        passwords = [password for address in self.addresses.values() if (password := password_in(address))]
+        return [*(value.get_secret_value() for value in self.variables.values()), *passwords]
 
 
 def password_in(address: str) -> str | None:

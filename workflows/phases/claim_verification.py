@@ -14,6 +14,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.addresses import evidence_id, sub_query_id
+from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.checking import Verification, read_verdicts
 from contracts.checking_roles import (
     CHECKER,
@@ -24,7 +25,6 @@ from contracts.checking_roles import (
     CorrectorResult,
 )
 from contracts.evidence import Evidence, Verdict
-from contracts.expected_calls import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.messages import (
     ApplyRequest,
     Concluded,

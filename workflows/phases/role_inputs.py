@@ -1,7 +1,7 @@
 """What each role is shown of the state: projections, so that nobody gets the whole of it."""
 
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.evidence import Source
-from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput

@@ -7,8 +7,8 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.addresses import finding_id
+from contracts.call_sizes import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.evidence import DocumentRef, Evidence, Finding, ReportDraft
-from contracts.expected_calls import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.messages import JoinRequest, Removals, ReviseRequest
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from contracts.expected_calls import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
 from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.vocabulary import StopReason

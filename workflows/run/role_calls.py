@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
+from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
-from contracts.expected_calls import worst_call
 from contracts.notebooks import by_reference
 from contracts.outcome import Moment, Usage
 from contracts.request import Verify
@@ -166,7 +166,7 @@ class RoleCaller:
                 "max_iterations": run.resolved.limits.max_iterations,
                 "guidance": at.guidance,
                 "exclude": run.resolved.exclude,
-                "canary": run.resolved.canary if role.sees_outside_text else "",
+                "canary": run.resolved.canary,
                 "repair": repair,
             }
         )

@@ -54,5 +54,5 @@ def test_a_flag_and_a_file_are_named_too(tmp_path: Path, address: str) -> None:
 def test_addresses_of_every_kind_are_taken(tmp_path: Path, address: str) -> None:
     """With and without a port, a path, a user, and the mark that stands for a language."""
     settings = loaded(tmp_path, ANTHROPIC_BASE_URL=address, WIKIPEDIA_BASE_URL=address, RESEARCH_MODEL="m")
-    assert settings.models.base_url == settings.web_search.wikipedia_base_url == address
+    assert settings.models.base_url == settings.web_search.addresses["WIKIPEDIA_BASE_URL"] == address
     assert settings.model_host

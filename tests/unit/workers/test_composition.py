@@ -83,8 +83,8 @@ async def test_authority_is_what_is_declared_now(tmp_path: Path) -> None:
         library = CorpusLibrary(tmp_path / "corpora", pool, corpus_definitions(configured))
         authorities = DeclaredAuthorities(library)
         assert dict(authorities) == {"a": "medium"}
-        CorpusLibrary(tmp_path / "corpora", pool).add("b", tmp_path, authority="low")
-        assert authorities["b"] == "low"
+        CorpusLibrary(tmp_path / "corpora", pool).add("b", tmp_path)
+        assert authorities["b"] == "high"
         assert len(authorities) == 2
         with pytest.raises(KeyError):
             authorities["c"]

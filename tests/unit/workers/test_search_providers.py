@@ -143,16 +143,6 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     assert "planted key" not in json.dumps(settings.describe())
 
 
-@pytest.mark.parametrize("address", ["http://[half/", "http://:80/", "http://a.example:0/", "ftp://x"])
-async def test_an_address_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path, address: str) -> None:
-    """It is named by its variable, and the others are used (S0-102)."""
-    web = loaded(tmp_path, BRAVE_API_KEY=KEYS["brave"], BRAVE_BASE_URL=address).web_search
-    assert "BRAVE_BASE_URL" in web.broken()["brave"]
-    assert address not in web.broken()["brave"]
-    async with open_search_providers(web) as providers:
-        assert list(providers) == ["semantic_scholar", "wikipedia"]
-
-
 def test_a_model_whose_key_cannot_be_one_searches_nothing(tmp_path: Path) -> None:
     """The other providers are there all the same."""
     assert search_model(loaded(tmp_path, ANTHROPIC_API_KEY="planted key", RESEARCH_MODEL=MODEL)) is None

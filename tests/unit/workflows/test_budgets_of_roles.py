@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.expected_calls import CallSize, worst_call
+from contracts.call_sizes import CallSize, worst_call
 from contracts.outcome import CallAccount, Usage
 from contracts.resolved import EffectiveGates, EffectiveLimits, ModelPrice
 from contracts.roles import AnalyzeInput, AnalyzerResult, RoleSpec

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.expected_calls import CallSize, worst_report
+from contracts.call_sizes import CallSize, worst_report
 from contracts.outcome import Usage
 from contracts.presets import preset
 from contracts.request import Depth

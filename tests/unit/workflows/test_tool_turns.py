@@ -16,8 +16,8 @@ import pytest
 from temporalio.exceptions import ActivityError
 
 from contracts import strategies
+from contracts.call_sizes import worst_call
 from contracts.canary import STEERED_NOTE
-from contracts.expected_calls import worst_call
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
@@ -260,7 +260,6 @@ async def test_a_long_answer_travels_by_reference(tmp_path: Path) -> None:
 def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None:
     """It sees no page, carries the canary, and has a script where it says that it can be done without a model."""
     check_tools(role)
-    assert role.sees_outside_text
     assert (script_of(role.name, role.module) is not None) is role.has_fallback
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from contracts.call_sizes import BYTES_PER_TOKEN
 from contracts.evidence import Finding
-from contracts.expected_calls import BYTES_PER_TOKEN
 from contracts.vocabulary import Confidence
 
 MOST_TOKENS: Final = 10_000

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contracts.expected_calls import MOST_SOURCES
+from contracts.call_sizes import MOST_SOURCES
 from contracts.plan import PlanNode
 from contracts.reflective_roles import RESEARCHER, ResearchStepInput, Route
 from contracts.request import Depth

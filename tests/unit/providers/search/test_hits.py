@@ -7,17 +7,16 @@ from hypothesis import given as generated
 from hypothesis import strategies
 
 from contracts.addresses import canonical_url
-from providers.search.declarations import search_declaration
-from providers.search.hits import RawResult, plain, respond, shorten_query, usable_url
+from providers.search.hits import RawResult, hits_of, plain, shorten_query, usable_url
 from tests.fakes.search_apis import asking
 
 ANY_TEXT = strategies.text(strategies.characters(exclude_categories=()))
 """Lone surrogates and control characters included."""
 
 
-def hits_of(*found: RawResult, **narrowed: Any) -> list[Any]:
+def hits_among(*found: RawResult, **narrowed: Any) -> list[Any]:
     """The hits that a provider makes of results."""
-    return respond(asking("tavily", **narrowed), search_declaration("tavily"), found, lambda result: result).hits
+    return hits_of(asking("tavily", **narrowed), "tavily", found)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_texts_are_one_line_without_markup(given: str | None, shown: str) -> Non
 )  # fmt: skip
 def test_identifiers_are_bare(given: str, doi: str | None) -> None:
     """A DOI is taken without the address in front of it, whole or not at all."""
-    (hit,) = hits_of(RawResult("https://a.example/", doi=given))
+    (hit,) = hits_among(RawResult("https://a.example/", doi=given))
     assert hit.doi == doi
 
 
@@ -61,7 +60,7 @@ def test_identifiers_are_bare(given: str, doi: str | None) -> None:
 def test_no_address_is_no_hit(url: str | None) -> None:
     """A result that cannot be read on the web is none, and takes a rank."""
     assert usable_url(url) is None
-    assert [hit.rank for hit in hits_of(RawResult(url), RawResult("https://a.example/"))] == [2]
+    assert [hit.rank for hit in hits_among(RawResult(url), RawResult("https://a.example/"))] == [2]
 
 
 def test_queries_are_cut_at_a_word() -> None:
@@ -75,7 +74,7 @@ def test_queries_are_cut_at_a_word() -> None:
 def test_no_text_at_all_breaks_a_hit(title: str, rest: str, published: str) -> None:
     """Whatever a service sends, hits are made that can be written down, or none."""
     found = RawResult(f"https://{rest}", title, rest, published, authors=[title], doi=rest)
-    for hit in hits_of(found, published_from="2024"):
+    for hit in hits_among(found, published_from="2024"):
         assert hit.model_validate_json(hit.model_dump_json()) == hit
         assert canonical_url(hit.url)
         assert "\n" not in hit.title + hit.snippet

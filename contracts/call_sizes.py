@@ -1,0 +1,160 @@
+"""Sizes of model calls: limits that prompts keep to, the estimate of a call, and the bound for its reservation. Pure.
+
+All figures err high. `expected_call` is for the estimate of a run. `worst_call` bounds one call whose input is known,
+for the ledger: no bill for the call exceeds it.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from contracts import checking_roles, roles
+from contracts.checking_roles import CheckInput, CorrectInput, ReviewInput
+from contracts.resolved import ModelPrice
+from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
+from contracts.tool_turns import ToolTurnInput
+from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
+
+# Limits of prompts.
+CONTENT_CHARACTERS: Final = 1_000
+"""Of each source in an analysis."""
+MOST_SOURCES: Final = 20
+"""In one analysis."""
+FINDINGS_PER_SUB_QUERY: Final = 5
+"""Of one analysis."""
+QUOTE_CHARACTERS: Final = 400
+"""Of each passage in a synthesizer's prompt."""
+DRAFT_CHARACTERS: Final = 6_000
+"""Of the draft in a refiner's prompt."""
+REVIEWED_CHARACTERS: Final = 24_000
+"""Of the draft in a reviewer's prompt."""
+CLAIMS_PER_CALL: Final = 16
+"""Of a checker or a corrector: more at once are judged less well."""
+LONG_REPORT_WORDS: Final = 2_500
+"""From this length on a model writes a report section by section, and then its frame."""
+FEWEST_REPORT_SECTIONS, MOST_REPORT_SECTIONS = 2, 12
+
+# Tokens. One for each character of outside text, which no script exceeds by much.
+BYTES_PER_TOKEN: Final = 3
+"""English has about four bytes per token, Chinese three."""
+FIXED_INPUT_TOKENS: Final = 4_000
+"""A role's prompt (at most about 3,200 characters), the schema of its answer (2,400), and additions of an endpoint."""
+REASONING_TOKENS: Final = 8_000
+"""Room for hidden reasoning where the model's own is not known; billed as output."""
+LINE_TOKENS: Final = 60
+"""Ids, marks and labels of a source, a finding, a passage or an answer."""
+SNIPPET_TOKENS: Final = 300
+FINDING_TOKENS: Final = 600
+"""A finding with its passages, in a usual report."""
+MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class CallSize:
+    """Tokens of one call."""
+
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """Both together."""
+        return self.input_tokens + self.output_tokens
+
+    def most_usd(self, price: ModelPrice | None) -> float | None:
+        """The highest cost of the call; None without a known price."""
+        if price is None:
+            return None
+        return (self.input_tokens * price.input + self.output_tokens * price.output) / MILLION
+
+
+def expected_call(
+    role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0, reasoning_tokens: int = 0
+) -> CallSize:
+    """Usual size of a role's call: with the sources of one sub-query, or the findings of a report."""
+    claims = min(findings, CLAIMS_PER_CALL)
+    material = {
+        checking_roles.CHECKER.name: claims * 250,
+        checking_roles.CORRECTOR.name: claims * 450,
+        checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
+        roles.ANALYZER.name: min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SNIPPET_TOKENS),
+        roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
+        roles.REFINER.name: DRAFT_CHARACTERS,
+    }
+    conversation = 5_000 if role.tools else 0
+    size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)
+    return CallSize(size, role.expected_output_tokens + reasoning_tokens)
+
+
+def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
+    """Bound for one call with this input: its fields as text, and the stored text that its prompt will contain."""
+    if isinstance(request, ToolTurnInput):
+        material, apart = _turn_tokens(role, request), {"answers"}
+    else:
+        material, apart = _material_tokens(request), {"claims", "sources", "findings", "evidence", "term_documents"}
+    fields = _tokens(request.model_dump_json(exclude=apart))
+    return CallSize(FIXED_INPUT_TOKENS + fields + material, worst_output(role, reasoning_tokens))
+
+
+def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize:
+    """Bound for a report that is still to be written, by the number of its findings."""
+    extras = 8_000  # plan, gaps, advice and sources
+    size = FIXED_INPUT_TOKENS + findings * FINDING_TOKENS + extras
+    return CallSize(size, worst_output(roles.SYNTHESIZER, reasoning_tokens))
+
+
+def reasoning_room(known: int | None) -> int:
+    """Most tokens of hidden reasoning in one call, as far as known."""
+    return REASONING_TOKENS if known is None else known
+
+
+def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:
+    """Most tokens that an endpoint may generate for a role: its cap and the room for reasoning."""
+    return role.output_tokens + reasoning_room(reasoning_tokens)
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
+
+
+def _turn_tokens(role: RoleSpec[Any, Any], request: ToolTurnInput) -> int:
+    """Tokens of the conversation so far, the new answers with their marks, and the tools."""
+    transcript = request.transcript.size if request.transcript else 0
+    tools = sum(_tokens(tool.description + json.dumps(tool.schema())) + LINE_TOKENS for tool in role.tools)
+    return tools + math.ceil(transcript / BYTES_PER_TOKEN) + sum(_answer_tokens(answer) for answer in request.answers)
+
+
+def _answer_tokens(answer: ToolAnswer) -> int:
+    """Tokens of an answer with a sign before each of its lines (three tokens; lines have 80 characters at least)."""
+    lines = answer.text.count("\n") + len(answer.text) // 80 + 1
+    stored = (answer.size or ANSWER_CHARACTERS) if answer.entry else 0
+    return 2 * LINE_TOKENS + math.ceil(1.25 * stored / BYTES_PER_TOKEN) + _tokens(answer.text) + lines * 3
+
+
+def _material_tokens(request: RoleInput) -> int:
+    """Tokens of sources, findings, passages and drafts as prompts show them."""
+    if isinstance(request, AnalyzeInput):
+        return sum(
+            _tokens(source.title + source.url)
+            + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
+            + LINE_TOKENS
+            + CONTENT_CHARACTERS
+            for source in request.sources[:MOST_SOURCES]
+        )
+    if isinstance(request, WriteInput):
+        titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
+        sections = 700 * len(request.part.sections) if request.part else 0
+        # The statement is repeated for each of its passages.
+        findings = sum(
+            LINE_TOKENS + len(finding.evidence_ids) * (_tokens(finding.statement) + QUOTE_CHARACTERS + LINE_TOKENS)
+            for finding in request.findings
+        )
+        return titles + sections + findings
+    if isinstance(request, BriefedInput):
+        return len(request.hits) * SNIPPET_TOKENS
+    if isinstance(request, RefineInput) and request.draft is not None:
+        return DRAFT_CHARACTERS
+    if isinstance(request, CheckInput | CorrectInput):
+        return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
+    return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0
