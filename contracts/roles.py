@@ -311,6 +311,8 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
+    """Stem that no document has → the nearest spelling that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -323,10 +325,6 @@ class SynthesizerAnswer(RoleAnswer):
     """The report as Markdown with `[ev-…]` markers."""
 
     markdown: str
-    answers_question: bool | None = None
-    """Whether a passage answers in the form that the question demands; null if not judged."""
-    unanswered: Annotated[str, one_line(300)] = ""
-    """Reason if it does not, as a clause: `no passage that was read names a date for it`."""
 
 
 class SynthesizerResult(RoleAnswer):
@@ -459,8 +457,6 @@ class RoleSpec(Generic[I, O]):
     """Cap on the visible output."""
     plain_text: bool = False
     """A model answers with text, the first field of the answer, instead of JSON."""
-    sees_question: bool = True
-    """The prompt has the question, the preferences and the guidance of the run."""
     has_fallback: bool = True
     """The role can be done without a model. One that cannot must not use an answer whose end is missing."""
     expected_output_tokens: int = 1_000

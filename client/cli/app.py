@@ -1,17 +1,14 @@
-"""The command line itself: help, version, and the commands of three files."""
+"""The command line: its help, its version, and the commands of the other files, each loaded when it is called."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from client.cli.options import CommandLine
-from client.cli.process_commands import processes
-from client.cli.read_commands import reading
-from client.cli.run_commands import runs
-
-DISTRIBUTION = "durable-research"
-HELP = """Deep research on your own machine: a question goes in, a report comes out whose every citation
+DISTRIBUTION: Final = "durable-research"
+HELP: Final = """Deep research on your own machine: a question goes in, a report comes out whose every citation
 resolves to an exact passage of an archived source.
 
 \b
@@ -21,37 +18,106 @@ First steps:
   research audit last
 
 \b
-An id (r-20261121-7k3f) may be shortened to any unique beginning, to its end (7k3f), or be written `last`.
+An id (r-20261121-7k3f) may be shortened to a unique beginning or to its end (7k3f), or be written `last`.
 
 \b
 Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 invalid usage or request, 3 partial,
-4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available,
-8 nothing in the sources answers, 9 waits for a person (--no-wait), 12 stalled and was ended: the message says how
-to continue.
+4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available, 8 nothing found,
+9 waits for a person (--no-wait).
 """
+COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Research": {
+        "run": ("run", "Start a run, show it live, write the report."),
+        "ask": ("run", "Ask a follow-up question of an earlier run."),
+        "start": ("run", "Start a run on a running server and print its id."),
+        "resume": ("run", "Continue a run that was cancelled, failed, timed out or is partial."),
+    },
+    "Follow runs": {
+        "watch": ("watch", "Show a run live; Ctrl-C only detaches."),
+        "status": ("watch", "Print the state of a run, with or without a server."),
+        "list": ("watch", "List runs, newest first."),
+    },
+    "Talk to a run": {
+        "plan": ("talk", "Print or edit the plan of a run."),
+        "approve": ("talk", "Approve the plan, so that the searches begin."),
+        "reject": ("talk", "Reject the plan: the run ends without any work."),
+        "answer": ("talk", "Answer what a run asks about its question."),
+        "steer": ("talk", "Give a running run guidance."),
+        "stop": ("talk", "Write the report now, from what there is."),
+        "cancel": ("talk", "Stop a run without a report; its state is saved."),
+    },
+    "Read reports": {
+        "report": ("read", "Print the report of a run, or write it to a file."),
+        "open": ("read", "Open the report of a run in the browser."),
+        "sources": ("read", "List the sources of a run, or print the archived text of one."),
+        "decisions": ("read", "Print the decisions of a run and their reasons."),
+        "audit": ("audit", "Check every citation, quote and verdict of a report again."),
+        "export": ("audit", "Write a bundle that others can audit, a document, or a bibliography."),
+    },
+    "This machine": {
+        "corpus": ("corpus", "Add, list, inspect or remove folders of documents."),
+        "serve": ("serve", "Run server and workers on this machine until stopped."),
+        "worker": ("serve", "Run worker pools against a cluster until stopped."),
+        "doctor": ("doctor", "Report what is configured, reachable or missing; try one read or search."),
+        "delete": ("delete", "Remove runs: session, journal of calls, history and documents."),
+    },
+}
 
-app = CommandLine(
+
+class LazyCommand(TyperCommand):
+    """A command whose module is imported when it is called, so that `research --help` answers at once."""
+
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        super().__init__(name, help=summary, short_help=summary)
+        self._module = module
+
+    def load(self) -> Any:
+        """Import the command itself."""
+        group = typer.main.get_group(import_module(f"client.cli.{self._module}").commands)
+        return group.commands[str(self.name)]
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the arguments of the command itself."""
+        return self.load().make_context(info_name, args, parent=parent, **extra)
+
+
+class ResearchGroup(TyperGroup):
+    """All commands, listed by purpose."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for group in COMMANDS.values():
+            self.commands.update({name: LazyCommand(name, *place) for name, place in group.items()})
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section of the help for each purpose."""
+        del ctx
+        for purpose, group in COMMANDS.items():
+            with formatter.section(purpose):
+                formatter.write_dl([(f"{name:<9}", summary) for name, (_, summary) in group.items()])
+
+
+app = typer.Typer(
     name="research",
+    cls=ResearchGroup,
     help=HELP,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for commands in (runs, reading, processes):
-    app.add_typer(commands)
 
 
 def installed_version() -> str:
-    """The version of the installed product."""
+    """Give the version of the installed product."""
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "not installed"
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
+def _print_version(given: bool) -> None:
+    if given:
         typer.echo(f"research {installed_version()}")
         raise typer.Exit
 
@@ -60,8 +126,8 @@ def _tell_version(asked: bool) -> None:
 def research(
     *,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="the version, and nothing else")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options before a command."""
     del show_version

@@ -1,156 +1,254 @@
-"""`corpus add|list|status|remove`, and the index of a folder before a run."""
+"""Folders of documents: `corpus add|list|status|remove`, the folder of `--corpus`, and its index before a run."""
 
 import asyncio
+import os
+import tempfile
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Annotated, Final
 
-from client.cli import output
-from client.cli.command_context import CommandContext, open_context
-from client.cli.command_errors import CommandError, ExitCode, quote
-from client.cli.folders import SET_HOME, ensure_folder, folder_named, name_for, name_of_folder
-from client.view.rendering import printable
+import typer
+from rich import progress as bars
+
+from client.cli.context import ALLOWED_ID, CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
+from client.cli.options import AsJson, Commands, ConfigFile, Quiet
+from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
+from client.view.words import printable
+from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural
 from providers.errors import CorpusUnknown
 from providers.interfaces import IndexProgress
+from providers.search.corpus import CorpusLibrary
+from workers.settings.loading import Flags
 
-SHOWN_SKIPPED = 20
+SET_HOME: Final = "set RESEARCH_HOME to another folder"
+KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
+NAME_CHARACTERS: Final = 48
+SHOWN_SKIPPED: Final = 20  # files
+LINE_SECONDS: Final = 2.0  # between two lines of progress where there is no terminal
+Show = Callable[[IndexProgress], None]
+
+corpus = Commands(
+    no_args_is_help=True,
+    help="""Folders of documents that runs may search.
+
+\b
+  research corpus add ./manual --name manual
+  research corpus status manual
+  research run "…" --corpus manual
+""",
+)
+commands = Commands()
+commands.add_typer(corpus, name="corpus")
+CorpusName = Annotated[str, typer.Argument(metavar="NAME", help="the name of the corpus")]
 
 
-async def add(folder: str, *, name: str | None, quiet: bool) -> int:
-    """Register a folder and index it."""
-    path = folder_named(folder)
-    async with open_context() as context:
-        registered = await registered_folders(context)
-        chosen = name_of_folder(path, registered) if name is None else name_for(name, path, registered)
-        snapshot = await index(context, chosen, path, quiet=quiet)
-    output.say(f"{snapshot.name}: {summary(snapshot)}")
-    output.tell(f'research run "…" --corpus {snapshot.name}')
+@corpus.command("add")
+async def add_corpus(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="the folder")],
+    *,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="[the folder's name]")] = None,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> int:
+    """Register a folder under a name and index it."""
+    path = usable_folder(folder)
+    async with open_context(Flags(config=config)) as context:
+        registered = await context.stores.corpus_folders()
+        chosen = name_of_folder(path, registered) if name is None else _check_name(name, path, registered)
+        snapshot = await index_corpus(context, chosen, path, quiet=quiet)
+    print_result(f"{snapshot.name}: {summary(snapshot)}")
+    print_hint(f'research run "…" --corpus {snapshot.name}')
     return ExitCode.COMPLETED
 
 
-async def list_corpora(*, as_json: bool) -> int:
-    """Every corpus with its folder."""
-    async with open_context() as context:
+@corpus.command("list")
+async def list_corpora(*, as_json: AsJson = False, config: ConfigFile = None) -> int:
+    """List the corpora known here with their folders."""
+    async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
-        rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
+        rows = [(await library.describe(name), _folder_words(folders[name])) for name in sorted(folders)]
     if as_json:
-        output.document([snapshot.model_dump(mode="json") | {"folder": _show(path)} for snapshot, path in rows])
-    for snapshot, path in [] if as_json else rows:
-        output.say(f"{snapshot.name:<20} {summary(snapshot):<40} {_show(path)}")
-    if not rows and not as_json:
-        output.tell("no corpus yet: research corpus add ./folder")
-    return ExitCode.COMPLETED
-
-
-async def status(name: str, *, as_json: bool) -> int:
-    """What the index holds and what was left out."""
-    async with open_context() as context:
-        library = await context.stores.corpora()
-        try:
-            snapshot = await library.describe(name)
-        except CorpusUnknown:
-            raise CommandError(_unknown(name)) from None
-        skipped = await library.skipped(name)
-        folder = _show((await library.searchable())[name])
-    if as_json:
-        output.document(
-            snapshot.model_dump(mode="json")
-            | {"folder": folder, "skipped_files": [entry.__dict__ for entry in skipped]}
-        )
+        print_json([snapshot.model_dump(mode="json") | {"folder": folder} for snapshot, folder in rows])
         return ExitCode.COMPLETED
-    output.say(f"{snapshot.name}: {summary(snapshot)} in {folder}")
-    output.say(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
+    for snapshot, folder in rows:
+        print_result(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}")
+    if not rows:
+        print_hint("there is no corpus yet: research corpus add ./folder")
+    return ExitCode.COMPLETED
+
+
+@corpus.command("status")
+async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: ConfigFile = None) -> int:
+    """Print the contents of an index, and the files that were skipped with their reasons."""
+    async with open_context(Flags(config=config)) as context:
+        library = await _library_with(context, name)
+        snapshot, skipped = await library.describe(name), await library.skipped(name)
+        folder = _folder_words((await library.searchable())[name])
+    if as_json:
+        files = [entry.__dict__ for entry in skipped]
+        print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files})
+        return ExitCode.COMPLETED
+    print_result(f"{snapshot.name}: {summary(snapshot)} in {folder}")
+    print_result(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
     for entry in skipped[:SHOWN_SKIPPED]:
-        output.say(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
+        print_result(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
     if len(skipped) > SHOWN_SKIPPED:
-        output.say(f"  … and {len(skipped) - SHOWN_SKIPPED} more: research corpus status {name} --json")
+        print_result(f"  … and {len(skipped) - SHOWN_SKIPPED} more: research corpus status {name} --json")
     return ExitCode.COMPLETED
 
 
-async def remove(name: str) -> int:
-    """Forget a folder and its index."""
-    async with open_context() as context:
-        library = await context.stores.corpora()
-        try:
-            library.remove(name)
-            await library.withdraw(name)
-        except CorpusUnknown:
-            raise CommandError(_unknown(name)) from None
-    output.say(f"{name} is forgotten; its documents stay where they are")
+@corpus.command("remove")
+async def remove_corpus(name: CorpusName, *, config: ConfigFile = None) -> int:
+    """Forget a folder and its index; the documents themselves stay."""
+    async with open_context(Flags(config=config)) as context:
+        library = await _library_with(context, name)
+        library.remove(name)
+        await library.withdraw(name)
+    print_result(f"{name} is removed; its documents stay in their folder")
     return ExitCode.COMPLETED
 
 
-async def index(context: CommandContext, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
-    """Register a folder if one is given, and bring its index up to date, showing how far it is."""
+async def _library_with(context: CommandContext, name: str) -> CorpusLibrary:
+    library = await context.stores.corpora()
+    try:
+        await library.describe(name)
+    except CorpusUnknown:
+        raise CommandError(f"there is no corpus {quote(name)}: see `research corpus list`") from None
+    return library
+
+
+# --- the folder of a run -------------------------------------------------------------------------------------------
+
+
+def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) -> tuple[str, Path | None]:
+    """Give the name of a corpus, and the folder to register for it: None for a known name.
+
+    Raises `CommandError`, also for a name that means a corpus and another folder.
+    """
+    is_path = "/" in given or given.startswith((".", "~"))
+    if cluster:
+        if is_path:
+            raise CommandError("a cluster's workers cannot read your folders: name a corpus of their configuration")
+        return given, None
+    known = None if is_path else registered.get(given)
+    if known is None:
+        if given.strip() and not path_exists(given):
+            raise CommandError(unknown_corpus(given, registered))
+        folder = usable_folder(given)
+        return name_of_folder(folder, registered), folder
+    beside = Path(given).resolve()
+    if beside.is_dir() and beside != known.resolve() and known.is_dir():
+        raise CommandError(f"{given} names both a corpus and a folder here: write {known} or ./{given}")
+    if not known.is_dir():
+        raise CommandError(
+            f"the folder of the corpus {given} is gone: {known}; name another folder, "
+            f"or remove the corpus with: research corpus remove {given}"
+        )
+    return given, None
+
+
+def usable_folder(given: str) -> Path:
+    """Give the real path of a folder that can be a corpus. Raises `CommandError`."""
+    if not given.strip():  # an unset variable of the shell must not mean the current folder
+        raise CommandError("the folder's name is empty: write . for the current folder")
+    try:
+        path = Path(given).expanduser().resolve()
+        is_folder, exists = path.is_dir(), path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CommandError(f"the folder cannot be used: {reason_of(error)}") from None
+    if not is_folder:
+        raise CommandError(f"{given} is {'a file' if exists else 'not there'}: name a folder of documents")
+    if path == Path(path.anchor):
+        raise CommandError(f"{path} is the root of the file system: name the folder of your documents")
+    if any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
+        raise CommandError(f"{path} contains kernel files and no documents: name another folder")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise CommandError(f"{given} cannot be read: permission denied")
+    return path
+
+
+def name_of_folder(folder: Path, registered: Mapping[str, Path]) -> str:
+    """Give the registered name of a folder, else its own name, with a hash where that is another folder's."""
+    for name, path in registered.items():
+        if path == folder:
+            return name
+    allowed = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in folder.name)
+    plain = allowed.strip("._-")[:NAME_CHARACTERS] or "corpus"
+    return plain if plain not in registered else f"{plain}-{short_hash(str(folder))[:6]}"
+
+
+def unknown_corpus(given: str, registered: Mapping[str, Path]) -> str:
+    """Word the problem that neither a folder nor a corpus has a name."""
+    known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
+    return f"there is no folder and no corpus {quote(given)}; {known}"
+
+
+async def index_corpus(context: CommandContext, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
+    """Register a folder if one is given, and bring its index up to date with a display of progress."""
     ensure_folder(context.settings.home, SET_HOME)
     library = await context.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
         library.add(name, folder)
-    async with index_progress(name, quiet=quiet) as show:
+    async with _index_progress(name, quiet=quiet) as show:
         return await library.refresh(name, show)
 
 
-async def registered_folders(context: CommandContext) -> dict[str, Path]:
-    """Folder by name of every corpus that is known here."""
-    library = await context.stores.corpora()
-    return {name: library.definition(name).path for name in library.names()}
-
-
-def _show(folder: Path | None) -> str:
-    return "published by another host" if folder is None else str(folder)
-
-
-def _unknown(name: str) -> str:
-    return f"no corpus is called {quote(name)}: research corpus list shows the known ones"
-
-
 def summary(snapshot: CorpusSnapshot) -> str:
-    """How many documents there are, and how many were left out."""
-    skipped = f", {snapshot.skipped} skipped (research corpus status {snapshot.name})" if snapshot.skipped else ""
+    """Give the numbers of documents and of skipped files."""
+    skipped = f", {snapshot.skipped} skipped (`research corpus status {snapshot.name}`)" if snapshot.skipped else ""
     return plural(snapshot.files, "document") + skipped
 
 
-NAME_COLUMNS = 48
-LINE_SECONDS = 2.0
+def _check_name(chosen: str, folder: Path, registered: Mapping[str, Path]) -> str:
+    if not ALLOWED_ID.fullmatch(chosen):
+        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
+    if registered.get(chosen, folder) != folder:
+        raise CommandError(
+            f"the name {chosen} is that of {registered[chosen]}: choose another --name, "
+            f"or remove the corpus with: research corpus remove {chosen}"
+        )
+    return chosen
 
-Show = Callable[[IndexProgress], None]
+
+def _folder_words(folder: Path | None) -> str:
+    return "published by another host" if folder is None else str(folder)
 
 
 @asynccontextmanager
-async def index_progress(name: str, *, quiet: bool) -> AsyncIterator[Show | None]:
-    """A callback for `refresh`; looking through a large folder is shown, too, although nothing can be counted yet."""
+async def _index_progress(name: str, *, quiet: bool) -> AsyncIterator[Show | None]:
+    """Give a callback for `refresh` that draws a bar on a terminal and writes lines elsewhere."""
     if quiet:
         yield None
-    elif output.terminal().is_terminal:
-        with _draw_bar(printable(name)) as show:
+    elif error_console().is_terminal:
+        with _progress_bar(printable(name)) as show:
             yield show
     else:
-        seen: deque[IndexProgress] = deque(maxlen=1)
-        ticking = asyncio.create_task(_write_lines(name, seen))
+        newest: deque[IndexProgress] = deque(maxlen=1)
+        writing = asyncio.create_task(_write_lines(name, newest))
         try:
-            yield seen.append
+            yield newest.append
         finally:
-            ticking.cancel()
+            writing.cancel()
 
 
-async def _write_lines(name: str, seen: deque[IndexProgress]) -> None:
-    """Write where it stands, but nothing of an index that is ready at once."""
+async def _write_lines(name: str, newest: deque[IndexProgress]) -> None:
+    """Write the progress of an index that takes longer than a moment."""
     started = time.monotonic()
     while True:
         await asyncio.sleep(LINE_SECONDS)
-        what = f"{seen[-1].done:,} of {seen[-1].total:,} documents read" if seen else "looking through the folder"
-        output.tell(f"corpus {name}: {what} ({time.monotonic() - started:.0f} s)")
+        state = f"{newest[-1].done:,} of {newest[-1].total:,} documents read" if newest else "scanning the folder"
+        print_progress(f"corpus {name}: {state} ({time.monotonic() - started:.0f} s)")
 
 
 @contextmanager
-def _draw_bar(name: str) -> Iterator[Show]:
-    from rich import progress as bars  # noqa: PLC0415  only a terminal needs it
-
+def _progress_bar(name: str) -> Iterator[Show]:
     columns = (
         bars.SpinnerColumn(),
         bars.TextColumn("{task.description}", markup=False),
@@ -159,13 +257,44 @@ def _draw_bar(name: str) -> Iterator[Show]:
         bars.TimeElapsedColumn(),
         bars.TextColumn("{task.fields[current]}", markup=False),
     )
-    with bars.Progress(*columns, console=output.terminal(), transient=True) as bar:
-        task = bar.add_task(f"looking through {name}", total=None, current="")
+    with bars.Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task(f"scanning {name}", total=None, current="")
 
         def show(progress: IndexProgress) -> None:
-            current = printable(progress.current)[-NAME_COLUMNS:]
-            bar.update(
-                task, description=f"reading {name}", completed=progress.done, total=progress.total, current=current
-            )
+            done, total = progress.done, progress.total
+            current = printable(progress.current)[-NAME_CHARACTERS:]
+            bar.update(task, description=f"reading {name}", completed=done, total=total, current=current)
 
         yield show
+
+
+# --- paths ---------------------------------------------------------------------------------------------------------
+
+
+def path_exists(given: str) -> bool:
+    """Give whether a text is the path of anything."""
+    try:
+        return Path(given).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def read_start(path: Path, size: int, noun: str) -> bytes:
+    """Read at most so many bytes of a file, which messages call by `noun`. Raises `CommandError`."""
+    try:
+        if path.is_dir():
+            raise CommandError(f"{noun} {path} is a folder: name a file in it")
+        with path.open("rb") as file:
+            return file.read(size)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{noun} {path} cannot be read: {reason_of(error)}") from None
+
+
+def ensure_folder(path: Path, remedy: str) -> None:
+    """Make a folder and check that files can be written there. Raises `CommandError`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {reason_of(error)}; {remedy}", ExitCode.FAILED) from None

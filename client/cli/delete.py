@@ -1,13 +1,16 @@
-"""`delete`: remove runs from everywhere they left something."""
+"""`delete`: remove runs with everything that was stored for them."""
 
 import asyncio
+import time
 from datetime import timedelta
+from typing import Annotated, Final
 
-from client.cli import output
-from client.cli.command_context import CommandContext, open_context
-from client.cli.command_errors import CommandError, ExitCode
-from client.cli.research_ids import resolve
-from client.cli.stores import record_deleted_histories
+import typer
+
+from client.cli.context import CommandContext, open_context, resolve_id
+from client.cli.errors import CommandError, ExitCode
+from client.cli.options import Commands, ConfigFile
+from client.cli.output import confirm, print_progress, print_result
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts.texts import plural
@@ -16,91 +19,85 @@ from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import has_sole_sessions
 from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
+from workers.settings.loading import Flags
+
+LISTED_ON_SECONDS: Final = 5.0
+"""The server lists a deleted history for about a second more."""
+
+commands = Commands()
 
 
-async def delete(given: str, *, yes: bool) -> int:
-    """Remove session, journal rows, documents that no other run uses, and the server's history.
+@commands.command("delete")
+async def delete(
+    given: Annotated[
+        str | None, typer.Argument(metavar="ID", help="the run: its id, a unique beginning or the end of it, or `last`")
+    ] = None,
+    *,
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", metavar="DAYS", min=0, help="all runs last saved so long ago")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    config: ConfigFile = None,
+) -> int:
+    """Remove a run: session, journal of calls, history, and stored documents that no other run uses.
 
-    The journal goes first: while it cannot be removed, everything stays.
+    Reports that were written to a folder stay. Documents that an open run may use are removed by a later delete.
+
+    research delete 7k3f
+    research delete --older-than 30
     """
-    async with open_context() as context:
+    if (given is None) == (older_than is None):
+        raise CommandError("name one run, or --older-than DAYS")
+    async with open_context(Flags(config=config)) as context:
         client = await _server(context)
-        noted = await asyncio.to_thread(read_noted_documents, context.stores.records(LEFT_BEHIND))
-        research_id = resolve(given, [*await context.known_ids(), *noted])
-        await _refuse_running(client, research_id)
-        if not _agreed(f"remove the run {research_id} for good?", yes=yes):
+        retention = _retention(context, client)
+        if given is not None:
+            noted = await asyncio.to_thread(read_noted_documents, context.stores.records(LEFT_BEHIND))
+            runs = [resolve_id(given, [*await context.known_ids(), *noted])]
+            await _refuse_running(client, runs[0])
+            described = f"the run {runs[0]}"
+        else:
+            runs = await retention.older_than(timedelta(days=older_than or 0.0))
+            described = f"{plural(len(runs), 'run')} older than {older_than:g} days"
+        if runs and not yes and not confirm(f"remove {described} for good?", "add --yes to delete without a question"):
+            print_progress("nothing was removed")
             return ExitCode.COMPLETED
-        await _refuse_running(client, research_id)  # it may have been resumed before the answer came
-        removed = await _remove(context, client, [research_id])
-    output.say(f"{research_id} removed: session, {_parts(removed)}")
-    return ExitCode.COMPLETED
-
-
-async def delete_older_than(days: float, *, yes: bool) -> int:
-    """The same for all runs that were saved last so many days ago and are not going on."""
-    async with open_context() as context:
-        client = await _server(context)
-        old = await _retention(context, client).older_than(timedelta(days=days))
-        question = f"remove {plural(len(old), 'run')} older than {_span(days)} for good?"
-        if old and not _agreed(question, yes=yes):
-            return ExitCode.COMPLETED
-        removed = await _remove(context, client, old, sweeping=True)
-    if old:
-        output.say(f"{plural(removed.runs, 'run')} removed: {_parts(removed)}")
-    else:
-        unused = plural(removed.documents, "document")
-        output.say(f"no run is older than {_span(days)}; {unused} removed that no run uses")
-    return ExitCode.COMPLETED
-
-
-def _span(days: float) -> str:
-    return "1 day" if days == 1 else f"{days:g} days"
-
-
-def _agreed(question: str, *, yes: bool) -> bool:
-    agreed = yes or output.confirm(question, "add --yes to delete without being asked")
-    if not agreed:
-        output.tell("nothing was removed")
-    return agreed
-
-
-def _parts(removed: Removed) -> str:
+        if given is not None:
+            await _refuse_running(client, runs[0])  # it may have been resumed before the answer came
+        removed = await _remove(retention, runs, sweep=given is None)
+        await _wait_until_gone(context, runs)
     counted = (
         (removed.documents, "document"),
         (removed.answers, "journalled call"),
         (len(removed.histories), "history"),
     )
-    return ", ".join(plural(count, noun) for count, noun in counted)
+    print_result(f"removed {described}: {', '.join(plural(count, noun) for count, noun in counted)}")
+    return ExitCode.COMPLETED
 
 
 def _retention(context: CommandContext, client: ResearchClient | None) -> Retention:
     stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
     temporal = None if client is None else client.temporal
-    notes = stores.records(LEFT_BEHIND)
-    return Retention(stores.sessions, stores.content, notes, stores.calls, temporal, sole=sole)
+    return Retention(stores.sessions, stores.content, stores.records(LEFT_BEHIND), stores.calls, temporal, sole=sole)
 
 
-async def _remove(
-    context: CommandContext, client: ResearchClient | None, research_ids: list[str], *, sweeping: bool = False
-) -> Removed:
-    retention = _retention(context, client)
+async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool) -> Removed:
     try:
-        removed = await (retention.sweep(research_ids) if sweeping else retention.remove(research_ids))
+        removed = await (retention.sweep(research_ids) if sweep else retention.remove(research_ids))
     except SharedStateUnavailable as error:
-        message = (
-            f"{error}; runs that were not removed are kept: delete it again once `research doctor` reports Redis as ok"
-        )
-        raise CommandError(message, ExitCode.FAILED) from None
-    record_deleted_histories(context.settings.home, removed.histories)
+        raise CommandError(
+            f"{error}; the other runs were not removed: delete them once `research doctor` reports the store as ok",
+            ExitCode.FAILED,
+        ) from None
     if removed.kept:
-        output.tell(f"{removed.kept}; the next `research delete` removes them then")
+        print_progress(f"{removed.kept}; the next `research delete` removes them")
     return removed
 
 
 async def _server(context: CommandContext) -> ResearchClient | None:
-    """The server, the embedded one started if need be; None where there never was one.
+    """Connect to the server, the dev server started if need be; None where there never was one.
 
-    While it is down, histories cannot be removed and it is unknown which runs will go on with what they have read.
+    Without it histories cannot be removed, and it is unknown which runs will continue with the documents.
     """
     if context.settings.uses_cluster or ServerFiles(context.settings.home).database.exists():
         return await context.ensured_client()
@@ -109,10 +106,20 @@ async def _server(context: CommandContext) -> ResearchClient | None:
 
 async def _refuse_running(client: ResearchClient | None, research_id: str) -> None:
     try:
-        going_on = client is not None and await client.handle(research_id).is_running()
+        running = client is not None and await client.handle(research_id).is_running()
     except (RunUnknown, RunForeign):
-        going_on = False
-    except ValueError:  # paused: a status that the client's library does not know
-        going_on = True
-    if going_on:
-        raise CommandError(f"the run {research_id} is going on: cancel it with `research cancel {research_id}`")
+        running = False
+    except ValueError:  # paused: a status that the client library does not know
+        running = True
+    if running:
+        raise CommandError(f"the run {research_id} is not over: cancel it with `research cancel {research_id}`")
+
+
+async def _wait_until_gone(context: CommandContext, research_ids: list[str]) -> None:
+    """Wait until the server lists the removed histories no more, so that the next `research list` does not."""
+    removed, end = set(research_ids), time.monotonic() + LISTED_ON_SECONDS
+    while time.monotonic() < end and await context.client_if_running() is not None:
+        context.forget_listed_runs()
+        if not removed & {run.research_id for run in await context.server_runs()}:
+            return
+        await asyncio.sleep(0.1)

@@ -1,76 +1,64 @@
-"""`doctor`: what is configured, reachable, missing or stuck; each line with its remedy."""
+"""`doctor`: report what is configured, reachable, missing or stuck, each with its remedy; try one read or search."""
 
 import asyncio
 import os
 import platform
 import pwd
+import re
 import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Annotated, Any, Final
 
+import typer
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
 from activities.strategy_needs import unmet_need
-from client.cli import output
-from client.cli.command_context import CommandContext, open_context
-from client.cli.command_errors import ExitCode, reason_of
-from client.cli.corpus import registered_folders
+from client.cli.app import installed_version
+from client.cli.context import CommandContext, open_context
+from client.cli.corpus import find_corpus, index_corpus
+from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
+from client.cli.options import AsJson, Commands, ConfigFile, Corpus
+from client.cli.output import print_json, print_progress, print_result
 from client.handle import ResearchClient
-from contracts.names import DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
-from contracts.resolved import ProviderChoice
+from client.view.words import printable
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.strategies import list_selectable
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Tier
-from providers.errors import NotConfigured, ProviderError, SharedStateUnavailable
+from providers.errors import ProviderError, SourceUnreadable
+from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import probe, probe_address
-from providers.shared.circuit_breaker import CircuitBreaker, CircuitState
+from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
 from workers.private_files import repair_home
 from workers.resolution_inputs import configuration_of, search_choices
-from workers.search_pool import CIRCUIT_OPEN, service_of
 from workers.search_providers import open_search_providers, search_model
-from workers.settings.loading import Settings
+from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
-from workers.shared_state import open_shared_state as shared_state_of
+from workers.shared_state import open_shared_state
 
-LOW_SPACE_BYTES = 1_000_000_000
-NO_SPACE_BYTES = 50_000_000
-STUCK_ATTEMPTS = 3
-LOOKED_AT = 50
-DISTRIBUTION = "durable-research"
-OPEN_RUNS = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
-SHARED_KEY = "doctor"
-SHARED_SECONDS = 5.0
-KEEPS_ALL = "noeviction"
-REDIS_TROUBLES = {
-    "full": (
-        "Redis is full and takes no changes",
-        "research delete runs that are no longer needed, or raise maxmemory",
-    ),
-    "read_only": ("Redis is a replica and takes no changes", "let REDIS_URL name the primary server"),
-    "too_few_replicas": (
-        "Redis takes no changes: too few replicas are connected",
-        "bring its replicas back, or lower min-replicas-to-write",
-    ),
-    "no_disk": ("Redis takes no changes: it cannot write its file", "make room on the server's disk; see its log"),
-    "forbidden": (
-        "Redis forbids its user what workers need",
-        "allow the user of REDIS_URL: ~research:* +eval +get +set +del +time +scan +unlink",
-    ),
-    "password": ("Redis refuses the user or the password", "check user and password in REDIS_URL"),
-}
-"""By the kind of the error: what was found, and what to do."""
+LOW_SPACE_BYTES, NO_SPACE_BYTES = 1_000_000_000, 50_000_000
+STUCK_ATTEMPTS: Final = 3
+EXAMINED_RUNS: Final = 50
+OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
+SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
+LONGEST_QUERY: Final = 2_000  # characters; more than any service takes
+ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
+"""A URL, also a malformed one; one letter before the colon is a drive."""
+
+commands = Commands()
 
 
 class Grade(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
@@ -79,7 +67,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, what was found, what to do."""
+    """A line of the report: subject, finding, remedy."""
 
     name: str
     grade: Grade
@@ -87,37 +75,63 @@ class Check:
     remedy: str = ""
 
 
-async def doctor(*, as_json: bool) -> int:
-    """Look at everything; exit code 1 if anything fails."""
-    checks: list[Check] = []
-    async with open_context() as context:
+@commands.command("doctor")
+async def doctor(
+    *,
+    read: Annotated[
+        list[str], typer.Option("--read", metavar="FILE|URL", help="read this as a worker does; repeatable")
+    ] = [],  # noqa: B006  typer makes a new list
+    search: Annotated[
+        str | None, typer.Option("--search", metavar="QUERY", help="search for this as a worker does")
+    ] = None,
+    corpus: Corpus = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", metavar="NAME", help="with --search: the provider of the web")
+    ] = None,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+) -> int:
+    """Report what is configured, reachable or missing, and what to do about it. Exit code 0 or 1.
+
+    With --read or --search it tries one part of a worker and shows the result.
+
+    research doctor
+    research doctor --read manual/vacuum.html --read a.pdf --json      one JSON object a line
+    research doctor --read https://example.org/
+    research doctor --search "transaction id wraparound" --corpus manual
+    research doctor --search "transaction id wraparound" --provider wikipedia
+    """
+    async with open_context(Flags(config=config)) as context:
+        if search is not None:
+            return await _try_search(context, search, corpus, provider, as_json=as_json)
+        if read:
+            return await _try_reads(context, read, as_json=as_json)
+        checks: list[Check] = []
         async for check in _checks(context):
             checks.append(check)
             if not as_json:
-                output.say(_line(check))
+                remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
+                print_result(pasteable(f"{check.grade.value:<5}{check.name:<12} {check.found}{remedy}"))
     if as_json:
-        output.document([{**check.__dict__, "grade": check.grade.value} for check in checks])
+        print_json([asdict(check) | {"grade": check.grade.value} for check in checks])
     return ExitCode.INTERNAL if any(check.grade is Grade.FAIL for check in checks) else ExitCode.COMPLETED
 
 
-def _line(check: Check) -> str:
-    remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
-    return f"{check.grade.value:<5}{check.name:<12} {check.found}{remedy}"
-
-
 async def _checks(context: CommandContext) -> AsyncIterator[Check]:
-    yield _program()
-    yield await asyncio.to_thread(_home, context.settings.home)
-    privacy = await asyncio.to_thread(_privacy, context.settings.home, os.geteuid())
-    if privacy is not None:
-        yield privacy
-    yield _configuration(context)
-    async for check in models(context.settings):
+    settings = context.settings
+    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    yield Check("program", Grade.OK, f"{installed_version()} on {system}")
+    yield await asyncio.to_thread(check_home, settings.home)
+    yield await asyncio.to_thread(_check_privacy, settings.home, os.geteuid())
+    notices = settings.notices()
+    grade = Grade.WARN if notices else Grade.OK
+    yield Check("settings", grade, f"digest {settings.digest()}", "; ".join(notices))
+    async for check in check_models(settings):
         yield check
-    async for check in _corpora(context):
+    async for check in _check_corpora(context):
         yield check
-    yield await web_search(context.settings)
-    yield await shared_state(context.settings)
+    yield await check_web_search(settings)
+    yield await check_shared_state(settings)
     try:
         client = await context.client_if_running()
     except ServerError as error:
@@ -126,84 +140,62 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     if client is None:
         yield Check("server", Grade.OK, "not running; `research run` and `research serve` start it")
         return
-    where = context.ui_url or "a cluster"
-    yield Check("server", Grade.OK, f"running ({where})")
+    yield Check("server", Grade.OK, f"running ({context.ui_url or 'without a web UI'})")
     try:
-        yield await _pollers(client)
-        yield await _stuck(client)
+        yield await _check_workers(client)
+        yield await _check_runs(client)
     except RPCError as error:
         yield Check("server", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
 
 
-def _program() -> Check:
-    try:
-        product = version(DISTRIBUTION)
-    except PackageNotFoundError:
-        product = "not installed"
-    found = f"{product} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    return Check("program", Grade.OK, found)
-
-
-def _home(home: Path) -> Check:
+def check_home(home: Path) -> Check:
+    """Check that the data folder can be written and has room."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=home) as file:
             file.write(b"x")
         free = shutil.disk_usage(home).free
     except OSError as error:
-        return Check(
-            "home", Grade.FAIL, f"{home} cannot be written: {reason_of(error)}", "set RESEARCH_HOME to another folder"
-        )
+        found = f"{home} cannot be written: {reason_of(error)}"
+        return Check("home", Grade.FAIL, found, "set RESEARCH_HOME to another folder")
     found = f"{home}, {free / 1e9:.1f} GB free"
     if free < NO_SPACE_BYTES:
         return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
     return Check("home", Grade.WARN if free < LOW_SPACE_BYTES else Grade.OK, found)
 
 
-def _privacy(home: Path, user: int) -> Check | None:
-    """Close an old home to other users of the machine; None if there is no home."""
+def _check_privacy(home: Path, user: int) -> Check:
+    """Close an old data folder to other users of the machine."""
     try:
         done = repair_home(home, user)
-    except FileNotFoundError:
-        return None
     except OSError as error:
-        return Check("privacy", Grade.WARN, f"{home} cannot be looked through: {reason_of(error)}", f"ls -la {home}")
+        return Check("privacy", Grade.WARN, f"{home} cannot be examined: {reason_of(error)}", f"ls -la {home}")
     if done.owner != user:
-        found = f"{home} belongs to {_name_of_user(done.owner)}; its permissions were left unchanged"
+        try:
+            owner = pwd.getpwuid(done.owner).pw_name
+        except KeyError:
+            owner = f"user {done.owner}"
+        found = f"{home} belongs to {owner}; its permissions were not changed"
         return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
-    told = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
+    parts = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
     if done.foreign:
-        told.append(f"{done.foreign:,} belong to another user and were left unchanged")
+        parts.append(f"{done.foreign:,} belong to another user and were not changed")
     if done.shared:
-        told.append(f"{home} also holds other things, so the folder itself was left unchanged")
+        parts.append(f"{home} also contains other things, so the folder itself was not changed")
     remedy = f"give {home} to one owner, or set RESEARCH_HOME to a folder of its own" if done.foreign else ""
-    return Check("privacy", Grade.WARN if done.foreign else Grade.OK, "; ".join(told) or "for its owner alone", remedy)
+    grade = Grade.WARN if done.foreign else Grade.OK
+    return Check("privacy", grade, "; ".join(parts) or "for its owner alone", remedy)
 
 
-def _name_of_user(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return f"user {user}"
-
-
-def _configuration(context: CommandContext) -> Check:
-    notices = context.settings.notices()
-    grade = Grade.WARN if notices else Grade.OK
-    return Check("settings", grade, f"digest {context.settings.digest()}", "; ".join(notices))
-
-
-async def _corpora(context: CommandContext) -> AsyncIterator[Check]:
-    folders = await registered_folders(context)
+async def _check_corpora(context: CommandContext) -> AsyncIterator[Check]:
+    folders = await context.stores.corpus_folders()
     if not folders:
         yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
     for name, folder in folders.items():
         if not folder.is_dir():
-            forget = (
-                "take it out of research.toml" if name in context.settings.corpus else f"research corpus remove {name}"
-            )
-            remedy = f"bring the folder back, or: {forget}"
-            yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", remedy)
+            configured = name in context.settings.corpus
+            remedy = "remove it from research.toml" if configured else f"research corpus remove {name}"
+            yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", f"restore the folder, or: {remedy}")
             continue
         if not os.access(folder, os.R_OK | os.X_OK):
             yield Check("corpus", Grade.FAIL, f"{name}: {folder} cannot be read", "check its permissions")
@@ -217,12 +209,74 @@ async def _corpora(context: CommandContext) -> AsyncIterator[Check]:
             yield Check("corpus", Grade.OK, f"{name}: {folder}, not indexed yet; a run or `research serve` does it")
             continue
         skipped = f", {snapshot.skipped} skipped" if snapshot.skipped else ""
-        grade = Grade.OK if snapshot.files else Grade.WARN
         remedy = f"research corpus status {name}" if snapshot.skipped or not snapshot.files else ""
+        grade = Grade.OK if snapshot.files else Grade.WARN
         yield Check("corpus", grade, f"{name}: {plural(snapshot.files, 'document')}{skipped} in {folder}", remedy)
 
 
-async def _pollers(client: ResearchClient) -> Check:
+async def check_models(settings: Settings) -> AsyncIterator[Check]:
+    """Check each model endpoint, and whether the models take the tools that strategies need."""
+    if not settings.model_configured:
+        yield Check("model", Grade.OK, "none: reports are passages, word for word", settings.model_reason)
+        return
+    endpoints = settings.models.endpoints
+    usable = settings.models.usable_endpoints(settings.model_keys())
+    names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
+    for endpoint in usable:
+        models = [model for written in names for at, model in [split_name(written, endpoints)] if at == endpoint]
+        address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+        found = f"{', '.join(models)} at {host_of(address)}"
+        problem = await probe_address(address)
+        if problem is None:
+            yield Check("model", Grade.OK, f"{found} (reachable)")
+            continue
+        setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
+        remedy = f"check {setting} and the network; without a model: research run --engine extractive"
+        yield Check("model", Grade.WARN if len(usable) > 1 else Grade.FAIL, f"{found}: {problem}", remedy)
+    for endpoint in settings.models.used_endpoints():
+        if endpoint not in usable:
+            yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
+    configuration = configuration_of(settings)
+    asked = {tier.value: settings.models.names_for(tier) for tier in Tier}
+    with_tools = [strategy for strategy in list_selectable() if strategy.needs.tools]
+    needs = [unmet_need(strategy, EngineKind.MODEL, asked, configuration, web=True) for strategy in with_tools]
+    if unmet := [need for need in needs if need is not None]:
+        yield Check("tools", Grade.WARN, "; ".join(unmet), "if they do take tools: set models.endpoints.NAME.tools")
+    else:
+        strategies = ", ".join(strategy.name for strategy in with_tools)
+        yield Check("tools", Grade.OK, f"no model is known to lack tools, which {strategies} needs")
+
+
+async def check_web_search(settings: Settings) -> Check:
+    """Check which search services are set up and reachable."""
+    choices = search_choices(settings)
+    usable = [choice.name for choice in choices if choice.available]
+    missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
+    model, contact = search_model(settings), settings.web.contact
+    async with open_search_providers(settings.web_search, usable, contact=contact, model=model) as opened:
+        problems = dict(zip(usable, await asyncio.gather(*(probe(opened[name]) for name in usable)), strict=True))
+    found = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
+    troubled = not usable or any(problems.values()) or bool(settings.web_search.broken())
+    if usable and all(problems.values()):
+        missing = f"without the web: research run … --corpus ./folder; {missing}".rstrip("; ")
+    return Check("web search", Grade.WARN if troubled else Grade.OK, found or "none", missing)
+
+
+async def check_shared_state(settings: Settings) -> Check:
+    """Check that the store of paid calls, caches and limits accepts writes."""
+    kind = "Redis" if settings.redis_url is not None else "one SQLite file of this machine"
+    try:
+        async with open_shared_state(settings) as shared:
+            await shared.store.swap(f"doctor/{secrets.token_hex(8)}", None, b"", 5.0)
+            if shared.degraded:
+                return Check("shared", Grade.FAIL, f"{kind} does not answer", "check REDIS_URL and the server's log")
+    except ProviderError as error:
+        return Check("shared", Grade.FAIL, f"{kind}: {error}", "check REDIS_URL and the server's log")
+    remedy = "" if settings.redis_url is not None else "for workers on several machines: set REDIS_URL"
+    return Check("shared", Grade.OK, kind, remedy)
+
+
+async def _check_workers(client: ResearchClient) -> Check:
     counts = {
         pool: len(await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE)) for pool, queue in POOLS.items()
     }
@@ -231,16 +285,15 @@ async def _pollers(client: ResearchClient) -> Check:
     if not missing:
         return Check("workers", Grade.OK, found)
     if len(missing) == len(counts):
-        return Check(
-            "workers", Grade.WARN, "none are polling", "research serve (this machine), research worker (cluster)"
-        )
+        remedy = "research serve (this machine), research worker (cluster)"
+        return Check("workers", Grade.WARN, "none are polling", remedy)
     return Check("workers", Grade.FAIL, found, f"research worker --pool {','.join(missing)}")
 
 
-async def _stuck(client: ResearchClient) -> Check:
-    """Runs and agents whose workflow task failed several times in a row: a worker of another version, or a defect."""
+async def _check_runs(client: ResearchClient) -> Check:
+    """Find runs and agents whose workflow task fails again and again: another worker version, or a defect."""
     stuck, running = [], 0
-    async for run in client.temporal.list_workflows(OPEN_RUNS, limit=LOOKED_AT):
+    async for run in client.temporal.list_workflows(OPEN_RUNS, limit=EXAMINED_RUNS):
         # Only the id of an agent has a part behind that of its run.
         name = run.id if run.workflow_type == DEEP_RESEARCH else run.id.partition("/")[0]
         if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(name):
@@ -252,137 +305,124 @@ async def _stuck(client: ResearchClient) -> Check:
             stuck.append(f"{run.id} ({task.attempt} attempts)")
     if stuck:
         remedy = (
-            "start workers of the version that began the run; or end it and go on from its last checkpoint: "
+            "start workers of the version that began the run; or end it and continue from its last checkpoint: "
             "research cancel ID --force, then research resume ID"
         )
-        return Check("runs", Grade.FAIL, f"workflow task keeps failing: {', '.join(stuck)}", remedy)
+        return Check("runs", Grade.FAIL, f"workflow task fails again and again: {', '.join(stuck)}", remedy)
     return Check("runs", Grade.OK, f"{running} running, none stuck")
 
 
-async def models(settings: Settings) -> AsyncIterator[Check]:
-    """Each endpoint that a configured model is at: whether it answers, and whether workers leave it alone for now."""
-    if not settings.model_configured:
-        yield Check("model", Grade.OK, "none: reports are extractive evidence briefs", settings.model_reason)
-        return
-    usable = settings.models.usable_endpoints(settings.model_keys())
-    names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
-    async with shared_state_of(_with_usable_redis(settings)) as shared:
-        circuits = CircuitBreaker(shared.store)
-        for endpoint in usable:
-            there = [
-                model for name in names for at, model in [split_name(name, settings.models.endpoints)] if at == endpoint
-            ]
-            address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
-            found = f"{', '.join(there)} at {host_of(address)}"
-            why = await probe_address(address)
-            if why is not None:
-                setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
-                remedy = f"check {setting} and the network; meanwhile: research run --engine extractive"
-                yield Check("model", Grade.WARN if len(usable) > 1 else Grade.FAIL, f"{found}: {why}", remedy)
-            elif await circuits.state(f"model/{endpoint}") is not CircuitState.CLOSED:
-                remedy = "calls go to the next model until then; see the endpoint's own status"
-                yield Check("model", Grade.WARN, f"{found}: failed again and again, left alone for a while", remedy)
+# --- one read, one search ------------------------------------------------------------------------------------------
+
+
+async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: bool) -> int:
+    """Read documents as a worker does; exit code 4 if any of them cannot be read."""
+    failed = False
+    for given in inputs:
+        try:
+            document = await _read(context, given)
+        except ProviderError as error:
+            failed = True
+            kind = error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
+            if as_json:
+                print_json(_as_line(given, None, {"type": kind, "message": str(error)}), indent=None)
             else:
-                yield Check("model", Grade.OK, f"{found} (reachable)")
-    for endpoint in settings.models.used_endpoints():
-        if endpoint not in usable:
-            yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
-    yield tool_calls(settings)
+                print_progress(f"{quote(given)}: {kind}: {error}")
+            continue
+        if as_json:
+            print_json(_as_line(given, document, None), indent=None)
+        else:
+            _print_document(given, document)
+    return ExitCode.FAILED if failed else ExitCode.COMPLETED
 
 
-def tool_calls(settings: Settings) -> Check:
-    """Which strategies call tools, and whether the configured models take them, as far as is known without a call."""
-    configuration = configuration_of(settings)
-    asked = {tier.value: settings.models.names_for(tier) for tier in Tier}
-    calling = [strategy for strategy in list_selectable() if strategy.needs.tools]
-    lacking = [
-        lack
-        for strategy in calling
-        if (lack := unmet_need(strategy, EngineKind.MODEL, asked, configuration, web=True)) is not None
-    ]
-    if lacking:
-        known = "where it does take them: models.endpoints.NAME.tools"
-        return Check("tools", Grade.WARN, "; ".join(lacking), known)
-    names = ", ".join(strategy.name for strategy in calling)
-    return Check("tools", Grade.OK, f"can be called, as far as is known, so {names} can work with these models")
+async def _read(context: CommandContext, given: str) -> ExtractedDocument:
+    if given.startswith(CORPUS_SCHEME):
+        return await (await context.stores.corpora()).read(given)
+    if ADDRESS.match(given):
+        return await context.stores.read_page(given)
+    return await context.stores.read_file(Path(given))
 
 
-async def web_search(settings: Settings) -> Check:
-    """Which services of the web a run can ask, whether they answer or are paused, and what unavailable ones lack."""
-    choices = search_choices(settings)
-    usable = [choice for choice in choices if choice.available]
-    missing = [f"{choice.name}: {choice.reason}" for choice in choices if not choice.available]
-    left_alone = dict.fromkeys(await _left_alone(settings, usable), CIRCUIT_OPEN)
-    troubles = left_alone | {name: why async for name, why in _unreachable(settings, usable)}
-    found = ", ".join(
-        f"{choice.name} ({troubles[choice.name]})" if choice.name in troubles else choice.name for choice in usable
+def _print_document(given: str, document: ExtractedDocument) -> None:
+    print_result(f"{printable(document.title) or given}   {document.media_type}   {len(document.text):,} characters")
+    known = [", ".join(document.authors), document.publisher, document.published_at, document.language]
+    for line in (" · ".join(part for part in known if part), *document.warnings):
+        if line:
+            print_result(printable(line))
+    print_result(document.text[:SHOWN_CHARACTERS] + ("\n…" if len(document.text) > SHOWN_CHARACTERS else ""))
+
+
+def _as_line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None) -> dict[str, Any]:
+    """Give the line of `--read --json`, with the same fields for a document and an error."""
+    return {
+        "input": given,
+        "ok": document is not None,
+        "title": document and document.title,
+        "url": document and document.url,
+        "content_hash": document and hash_of(document.raw),
+        "characters": len(document.text) if document else 0,
+        "media_type": document and document.media_type,
+        "language": document and document.language,
+        "authors": document.authors if document else [],
+        "published_at": document and document.published_at,
+        "warnings": document.warnings if document else [],
+        "error": error,
+    }
+
+
+async def _try_search(
+    context: CommandContext, query: str, corpus: str | None, provider: str | None, *, as_json: bool
+) -> int:
+    """Send one query to a corpus or a provider as a worker does. Raises `CommandError`."""
+    if not query.strip() or len(query) > LONGEST_QUERY:
+        raise CommandError(f"the query must have 1 to {LONGEST_QUERY:,} characters, and has {len(query):,}")
+    if (corpus is None) == (provider is None):
+        raise CommandError("name one place to search: --corpus ./folder, --corpus NAME or --provider NAME")
+    request = SearchRequest(
+        research_id="command-line", operation="search/command-line", provider=provider or "corpus", text=query
     )
-    silent = len(troubles) == len(usable)
-    remedy = "; ".join(missing)
-    if usable and silent:
-        remedy = "without the web: research run … --corpus ./folder" + (f"; {remedy}" if remedy else "")
-    return Check(
-        "web search",
-        Grade.WARN if troubles or not usable or settings.web_search.broken() else Grade.OK,
-        found or "none",
-        remedy,
+    if corpus is not None:
+        cluster = context.settings.uses_cluster
+        name, folder = find_corpus(corpus, await context.stores.corpus_folders(), cluster=cluster)
+        if folder is not None:
+            await index_corpus(context, name, folder, quiet=as_json)
+        library = await context.stores.corpora()
+        answer = await library.search(request.model_copy(update={"corpus": name}))
+    else:
+        answer = await _search_web(context.settings, request)
+    if as_json:
+        print_json(answer.whole())
+    else:
+        _print_hits(answer)
+    return ExitCode.COMPLETED
+
+
+async def _search_web(settings: Settings, request: SearchRequest) -> SearchResponse:
+    model, name = search_model(settings), request.provider
+    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
+    if name not in choices:
+        raise CommandError(f"there is no search provider {quote(name)}: choose one of {', '.join(choices)}")
+    if not choices[name].available:
+        problem = f"the provider {name} is not available: {choices[name].reason}"
+        raise CommandError(problem, ExitCode.NOTHING_TO_WORK_WITH)
+    contact = settings.web.contact
+    async with open_search_providers(settings.web_search, [name], contact=contact, model=model) as providers:
+        return await providers[name].search(request)
+
+
+def _print_hits(answer: SearchResponse) -> None:
+    for hit in answer.hits:
+        print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")
+        if hit.sections and hit.sections[0].heading:
+            print_result(f"    § {printable(hit.sections[0].heading)}")
+        if hit.snippet:
+            print_result(f"    {printable(hit.snippet)[:SNIPPET_CHARACTERS]}")
+    documents = answer.documents_searched
+    print_progress(
+        plural(len(answer.hits), "hit") + ("" if documents is None else f" in {plural(documents, 'document')}")
     )
-
-
-async def shared_state(settings: Settings) -> Check:
-    """Where paid calls, caches and limits are kept, and whether it takes changes."""
-    if settings.redis_url is None:
-        return Check("shared", Grade.OK, "one SQLite file of this machine; for workers on several set REDIS_URL")
-    from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
-
-    try:
-        store = RedisSharedStore(settings.redis_url.get_secret_value())
-    except NotConfigured as error:
-        return Check("shared", Grade.FAIL, "Redis", str(error))
-    policy = None
-    try:
-        # A full server, and a replica, can be read. What is written here goes by itself.
-        await store.swap(f"{SHARED_KEY}/{secrets.token_hex(8)}", None, b"", SHARED_SECONDS)
-        await store.get(SHARED_KEY)
-        policy = await store.eviction_policy()
-    except SharedStateUnavailable as error:
-        found, remedy = REDIS_TROUBLES.get(error.kind, (str(error), "check REDIS_URL and the server"))
-        return Check("shared", Grade.FAIL, found, f"{remedy}; until then each host works with its local store")
-    finally:
-        await store.close()
-    if policy not in {None, KEEPS_ALL}:
-        remedy = f"paid answers could be lost: set maxmemory-policy to {KEEPS_ALL}"
-        return Check("shared", Grade.WARN, f"Redis (evicts keys when it is full: {policy})", remedy)
-    return Check("shared", Grade.OK, "Redis (takes changes)")
-
-
-def _with_usable_redis(settings: Settings) -> Settings:
-    """The settings without an address of Redis that is none: that has a line of its own and hides no other state."""
-    from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  only with Redis
-
-    try:
-        if settings.redis_url is not None:
-            RedisSharedStore(settings.redis_url.get_secret_value())
-    except NotConfigured:
-        return settings.model_copy(update={"redis_url": None})
-    return settings
-
-
-async def _left_alone(settings: Settings, usable: list[ProviderChoice]) -> list[str]:
-    try:
-        async with shared_state_of(_with_usable_redis(settings)) as shared:
-            circuits = CircuitBreaker(shared.store)
-            states = {choice.name: await circuits.state(service_of(choice.name)) for choice in usable}
-    except ProviderError:  # where that is kept has a line of its own
-        return []
-    return [name for name, state in states.items() if state is not CircuitState.CLOSED]
-
-
-async def _unreachable(settings: Settings, usable: list[ProviderChoice]) -> AsyncIterator[tuple[str, str]]:
-    names = [choice.name for choice in usable]
-    model = search_model(settings)
-    async with open_search_providers(settings.web_search, names, contact=settings.web.contact, model=model) as opened:
-        reasons = await asyncio.gather(*(probe(opened[name]) for name in names))
-    for name, why in zip(names, reasons, strict=True):
-        if why is not None:
-            yield name, why
+    for warning in answer.warnings:
+        print_progress(f"{answer.provider} {warning}")
+    if answer.cost_usd:
+        print_progress(f"cost: {answer.cost_usd:.4f} USD")

@@ -1,7 +1,4 @@
-"""What the command says: results on standard output, everything else on standard error.
-
-Everything goes through here, and here alone what comes from outside is kept from driving a terminal.
-"""
+"""Print results on standard output and everything else on standard error, neither of which can drive a terminal."""
 
 import json
 import sys
@@ -15,57 +12,84 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from client.cli.command_errors import CommandError
-from client.view.one_line import cut_at_word
+from client.cli.errors import CommandError, pasteable
+from client.view.rendering import cut_at_word
 from contracts.texts import visible, visible_json
 
 
 class SafeConsole(Console):
-    """A console whose texts cannot drive the terminal: only its own control codes do."""
+    """A console that prints control characters of texts as visible signs."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The pieces to be written."""
+        """Give the pieces to be written."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(visible(piece.text), piece.style)
 
 
-def terminal() -> Console:
-    """The console of standard error; colours and width as the terminal and NO_COLOR want them."""
+def error_console() -> Console:
+    """Make a console on standard error."""
     return SafeConsole(stderr=True, highlight=False, soft_wrap=False)
 
 
-def say(line: str | Text = "") -> None:
-    """One line of the result, for a person."""
+def print_result(line: str | Text = "", *, cut: bool = False) -> None:
+    """Print a line of the result, wrapped between words on a terminal, or `cut` at its width."""
     text = line if isinstance(line, Text) else Text(line)
     console = SafeConsole(highlight=False)
-    if console.is_terminal:
-        _print_wrapped(console, text)
-    else:
+    if not console.is_terminal:
         console.print(text, soft_wrap=True)
+    elif cut:
+        console.print(cut_at_word(text, console.width), soft_wrap=True)
+    else:
+        _print_wrapped(console, text)
 
 
-def say_cut(line: Text) -> None:
-    """One line, cut at a word within the width of a terminal; whole in a pipe or a file."""
-    console = SafeConsole(highlight=False, soft_wrap=True)
-    if console.is_terminal:
-        line = cut_at_word(line, console.width)
-    console.print(line)
-
-
-def tell(line: str) -> None:
-    """One line beside the result."""
+def print_progress(line: str) -> None:
+    """Print a line on standard error."""
     if sys.stderr.isatty():
-        _print_wrapped(terminal(), Text(line))
+        _print_wrapped(error_console(), Text(line))
         return
     sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
 
 
-def _print_wrapped(console: Console, text: Text) -> None:
-    """Break lines between words, as a terminal would not; a path or an address that has no room stays whole.
+def print_hint(line: str) -> None:
+    """Print a line on standard error whose commands can be pasted."""
+    print_progress(pasteable(line))
 
-    The terminal breaks such a one by itself, and copies it in one piece.
-    """
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print one JSON document; without `indent`, on one line."""
+    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
+    sys.stdout.flush()
+
+
+def print_bytes(data: bytes) -> None:
+    """Print bytes unchanged for a file or another program, and as safe text on a terminal."""
+    if sys.stdout.isatty():
+        data = visible(data.decode("utf-8", "replace")).encode("utf-8", "replace")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def ask(question: str, instead: str) -> str:
+    """Ask for a line of text. Raises `CommandError` with what to do `instead` where there is no terminal."""
+    _require_terminal(instead)
+    return str(typer.prompt(question, default="", show_default=False, err=True)).strip()
+
+
+def confirm(question: str, instead: str) -> bool:
+    """Ask yes or no. Raises `CommandError` with what to do `instead` where there is no terminal."""
+    _require_terminal(instead)
+    return typer.confirm(question, err=True)
+
+
+def _require_terminal(instead: str) -> None:
+    if not sys.stdin.isatty():
+        raise CommandError(f"there is no terminal to ask at: {instead}")
+
+
+def _print_wrapped(console: Console, text: Text) -> None:
+    """Break lines between words; a long path or address stays whole, so that the terminal copies it in one piece."""
     for line in text.split("\n", allow_blank=True):
         words = line.plain.lstrip(" ")
         indent = len(line.plain) - len(words)
@@ -80,37 +104,3 @@ def _print_wrapped(console: Console, text: Text) -> None:
         for part in line[indent:].divide(ends[:-1]):
             part.rstrip()
             console.print(Text(" " * indent).append(part), soft_wrap=True)
-
-
-def document(value: Any) -> None:
-    """The one JSON document of `--json`."""
-    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
-    sys.stdout.flush()
-
-
-def json_line(value: Any) -> None:
-    """One JSON object as one line."""
-    sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False)) + "\n")
-    sys.stdout.flush()
-
-
-def raw(data: bytes) -> None:
-    """Bytes as they are, for a file or another program; a terminal gets the text that they are."""
-    if sys.stdout.isatty():
-        data = visible(data.decode("utf-8", "replace")).encode("utf-8", "replace")
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
-
-
-def ask(question: str, elsewhere: str) -> str:
-    """A line that a person types. Raises `CommandError` with what to do `elsewhere` where there is no terminal."""
-    if not sys.stdin.isatty():
-        raise CommandError(f"there is no terminal to ask at: {elsewhere}")
-    return str(typer.prompt(question, default="", show_default=False, err=True)).strip()
-
-
-def confirm(question: str, elsewhere: str) -> bool:
-    """Ask a person on standard error. Raises `CommandError` with what to do `elsewhere` where there is no terminal."""
-    if not sys.stdin.isatty():
-        raise CommandError(f"there is no terminal to ask at: {elsewhere}")
-    return typer.confirm(question, err=True)

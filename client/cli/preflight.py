@@ -1,319 +1,237 @@
-"""Before a run begins: what it gets here, which services it can reach, what it may cost, and what it needs."""
+"""Before a run begins: resolve its request as a worker would, probe its services, and print egress and estimate."""
 
 import asyncio
-import shlex
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from activities.preparation import RunRefused, resolve, resolve_again
-from client.cli import output
-from client.cli.command_context import CommandContext
-from client.cli.command_errors import CommandError, ExitCode
-from client.cli.corpus import index, summary
-from client.cli.estimate import Estimate, estimate_of
-from client.cli.folders import SET_HOME, ensure_folder
-from client.cli.options import RunOptions
-from client.cli.request_options import AskedRun
-from client.handle import ResearchClient
-from client.view.decision_wording import engine_words, searching_words
-from client.view.rendering import duration, printable
-from contracts.agents import AT_ONCE
+from client.cli.context import CommandContext
+from client.cli.errors import CommandError, ExitCode
+from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.request import WantedRun
+from client.view.words import duration, engine_words, printable, providers_words
+from contracts.base import Contract
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
+from contracts.plan import MOST_ROUNDS
 from contracts.presets import effective_limits, preset
-from contracts.request import Approve, EngineChoice, ResearchRequest
+from contracts.request import Approve, Clarify, ResearchRequest, SearchPolicy
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ProviderChoice, ResolvedResearch, where_text_goes
+from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_calls, declaration
 from contracts.texts import plural
-from contracts.vocabulary import EngineKind, StopReason
+from contracts.vocabulary import EngineKind, StopReason, ThinkMode
+from providers.models.chat import TokenCounts
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import probe, probe_address
 from providers.search.declarations import BY_MODEL, declared_names, search_declaration
-from workers.dev_server import describe_server
-from workers.private_files import files_of_person
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workflows.rules.provider_choice import with_providers, without
 
-EFFECTIVE = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
-"""What of a resolution is the configuration's doing."""
-UNKNOWN_CORPUS_FILES = 1
-"""What a folder holds is known once it is indexed; until then it counts as something to search."""
-REACH_SECONDS: Final = 2.5
-"""All are asked at once; what takes longer than this counts as out of reach."""
+EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
+"""Fields of a resolution that depend on the configuration."""
+PROBE_SECONDS: Final = 2.5
+FEWEST_SOURCES: Final = 2
+"""Sources of a sub-query that finds little."""
 
 
-async def announce(
+# --- the lines before a run ----------------------------------------------------------------------------------------
+
+
+async def preflight(
     context: CommandContext,
     request: ResearchRequest,
-    options: RunOptions,
     stored: ResolvedResearch | None = None,
     *,
-    going_on: bool = False,
-) -> ResolvedResearch | None:
-    """Say where text goes and, before anything is paid, what the run may cost.
+    running: bool = False,
+    url_given: bool = False,
+    quiet: bool = False,
+) -> str | None:
+    """Print where text goes and, before a paid call, the expected amounts; give the line about egress.
 
-    `stored` is what a run that goes on was given; without it the request is resolved as a worker will do it. Unless the
-    run is `going_on` anyway, its endpoints and providers are probed first. Raises `CommandError` for what cannot be
-    done here. Gives what it told of; None with a cluster, whose workers alone know.
+    `stored` is the resolution of a run that is resumed; `url_given` allows another endpoint than before. Services are
+    probed unless the run is `running`. Raises `CommandError` for a request that cannot be met here. A cluster's workers
+    resolve requests: then the line is None.
     """
-    if context.settings.uses_cluster:
-        if not options.quiet:
-            output.tell("the cluster's workers decide where text goes: see `research status`")
-            known = effective_limits(preset(request.strategy, request.depth), request.limits)
-            known = known if stored is None else stored.limits
-            output.tell(f"limits, unless the workers are configured otherwise: {limits_words(known)}")
+    settings = context.settings
+    if settings.uses_cluster:
+        if not quiet:
+            limits = effective_limits(preset(request.strategy, request.depth), request.limits)
+            print_hint("the cluster's workers decide where text goes: see `research status`")
+            print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
         return None
-    resolved = (
-        _resolve(context, request, options)
-        if stored is None
-        else use_local_endpoints(_again(stored, request, context.settings), context.settings, options)
-    )
-    if not going_on:
-        resolved = await check_reachable(resolved, context.settings)
-    if options.quiet:
-        return resolved
-    output.tell(resolved.egress)
-    output.tell(f"engine: {engine_words(resolved)}")
-    if searching := searching_words(resolved):
-        output.tell(searching)
-    expected = _estimate(context, resolved)
-    output.tell(f"limits: {limits_words(resolved.limits, costs=_has_price(expected))}")
-    if expected is not None:
-        output.tell(expected.line())
+    if stored is None:
+        resolved = _resolve(request, settings)
+    else:
+        resolved = _resolve_again(stored, request, settings, url_given=url_given)
+    if not running:
+        resolved = await _probed(resolved, settings)
+    if not quiet:
+        estimate = estimated(resolved, settings)
+        lines = [resolved.egress, f"engine: {engine_words(resolved)}", _searching_words(resolved)]
+        lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and estimate.priced)}")
+        lines += ["" if estimate is None else estimate.words(), *resolved.advice, *settings.notices()]
+        for line in filter(None, lines):
+            print_progress(line)
+    return resolved.egress
+
+
+async def print_dry_run(context: CommandContext, wanted: WantedRun, *, as_json: bool) -> int:
+    """Print what `run` would start. Raises `CommandError` for a request that cannot be met here."""
+    request, settings = wanted.request, context.settings
+    resolved = _resolve(request, settings)
+    if not settings.uses_cluster:
+        resolved = await _probed(resolved, settings)
+    estimate = estimated(resolved, settings)
+    if as_json:
+        print_json(
+            {
+                "request": request.model_dump(mode="json", exclude_unset=True),
+                **resolved.model_dump(mode="json", include=EFFECTIVE),
+                "corpus_folder": str(wanted.folder) if wanted.folder else None,
+                "estimate": estimate and estimate.model_dump(mode="json"),
+            }
+        )
+        return ExitCode.COMPLETED
+    corpus = request.corpus or "-"
+    rows = {
+        "question": resolved.query,
+        "strategy": f"{resolved.strategy}, depth {resolved.depth.value}",
+        "corpus": f"{corpus} ({wanted.folder})" if wanted.folder else corpus,
+        "web": _searching_words(resolved) or "not searched",
+        "engine": engine_words(resolved),
+        "text": resolved.egress,
+        "limits": limits_words(resolved.limits, paid=estimate is not None and estimate.priced),
+        "estimate": "no model, no cost" if estimate is None else estimate.words(),
+    }
+    for label, value in rows.items():
+        print_result(f"{label:<9} {printable(value)}")
     for advice in resolved.advice:
-        output.tell(advice)
-    for notice in context.settings.notices():
-        output.tell(notice)
-    return resolved
+        print_progress(advice)
+    print_progress("nothing was started; --json prints the whole effective request")
+    return ExitCode.COMPLETED
 
 
-def limits_words(limits: EffectiveLimits, *, costs: bool = True) -> str:
-    """What bounds a run, for a person; `costs` says whether it asks anything whose price is known."""
+def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
+    """Word the limits of a run, with that of its cost if it is `paid`."""
     if limits.agent_seconds:
-        cycles = plural(max(1, limits.max_iterations - 1), "cycle")
-        agents = plural(min(AT_ONCE, limits.max_parallel), "agent")
-        rounds = f"{plural(limits.max_steps, 'step')}, {cycles} of {agents} at once"
+        rounds = f"{plural(limits.max_steps, 'step')}, {plural(limits.max_iterations - 1, 'cycle')} of agents"
     elif limits.max_steps:
         rounds = f"{plural(limits.max_steps, 'step')} in at most {plural(limits.max_iterations, 'plan')}"
     else:
         rounds = f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}"
-    parts = [
-        rounds,
-        plural(limits.max_sources, "source"),
-        f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}",
-    ]
+    unit = "hours" if limits.deadline_seconds >= 3_600 else "minutes"
+    parts = [rounds, plural(limits.max_sources, "source"), f"{duration(limits.deadline_seconds)} {unit}"]
     if limits.max_model_calls is not None:
         parts.append(plural(limits.max_model_calls, "model call"))
     if limits.max_tokens is not None:
         parts.append(plural(limits.max_tokens, "token"))
-    if limits.max_cost_usd is not None and costs:
+    if limits.max_cost_usd is not None and paid:
         parts.append(f"{limits.max_cost_usd:.2f} USD")
     return ", ".join(parts)
 
 
-async def dry_run(context: CommandContext, asked: AskedRun, options: RunOptions) -> int:
-    """Show what would be started; nothing is. Raises `CommandError` for what could not be done here."""
-    resolved = _resolve(context, asked.request, options)
-    if not context.settings.uses_cluster:
-        resolved = await check_reachable(resolved, context.settings)
-    expected = _estimate(context, resolved)
-    if options.as_json:
-        shown = resolved.model_dump(mode="json", include=EFFECTIVE)
-        output.document(
-            {
-                "request": asked.request.model_dump(mode="json", exclude_unset=True),
-                **shown,
-                "corpus_folder": str(asked.folder) if asked.folder else None,
-                "estimate": expected and expected.model_dump(mode="json"),
-            }
-        )
-        return ExitCode.COMPLETED
-    corpus = asked.request.corpus or "-"
-    rows = {
-        "question": resolved.query,
-        "strategy": f"{resolved.strategy}, depth {resolved.depth.value}",
-        "corpus": f"{corpus} ({asked.folder})" if asked.folder else corpus,
-        "web": searching_words(resolved) or "not searched",
-        "engine": engine_words(resolved),
-        "text": resolved.egress,
-        "limits": limits_words(resolved.limits, costs=_has_price(expected)),
-        "estimate": "no model, no cost" if expected is None else expected.line(),
-    }
-    for label, value in rows.items():
-        output.say(f"{label:<9} {printable(value)}")
-    for role in [] if expected is None else expected.by_role:
-        output.say(f"{'':<9} {printable(role.line())}")
-    for advice in resolved.advice:
-        output.tell(advice)
-    output.tell("nothing was started; --json shows the whole effective request")
-    return ExitCode.COMPLETED
+def _searching_words(resolved: ResolvedResearch) -> str:
+    """Word the search providers; empty where the web was not to be searched."""
+    meant = resolved.web or any(not choice.available for choice in resolved.providers)
+    return f"searching {providers_words(resolved.providers)}" if meant else ""
 
 
-async def prepare(context: CommandContext, asked: AskedRun, options: RunOptions) -> ResearchClient:
-    """The server's client, when the index of the run's folder is up to date, too: the one comes up beside the other."""
-    ensure_folder(context.settings.home, SET_HOME)
-    if options.out is not None:
-        with files_of_person():
-            ensure_folder(options.out, "choose another --out")
-    if not options.quiet and not context.settings.uses_cluster and describe_server(context.settings.home) is None:
-        output.tell("starting the server")
-    connecting = asyncio.create_task(context.ensured_client())
-    try:
-        await update_index(context, asked, options)
-        return await connecting
-    finally:
-        connecting.cancel()
-        await asyncio.gather(connecting, return_exceptions=True)
+# --- resolving and probing -----------------------------------------------------------------------------------------
 
 
-async def update_index(context: CommandContext, asked: AskedRun, options: RunOptions) -> None:
-    """Register the folder and bring the index up to date; a cluster's workers look after their own."""
-    name = asked.request.corpus
-    if name is None or context.settings.uses_cluster:
-        return
-    snapshot = await index(context, name, asked.folder, quiet=options.quiet)
-    if not options.quiet:
-        output.tell(f"corpus {name}: {summary(snapshot)}")
-
-
-def _resolve(context: CommandContext, request: ResearchRequest, options: RunOptions) -> ResolvedResearch:
-    """What a worker of this machine would make of a request. Raises `CommandError`."""
-    if request.engine is not EngineChoice.EXTRACTIVE and not context.settings.uses_cluster:
-        check_model_named(options, context.settings)
-    return resolve_here(request, context.settings)
-
-
-def _has_price(expected: Estimate | None) -> bool:
-    return expected is not None and expected.stops_at_cap
-
-
-def _estimate(context: CommandContext, resolved: ResolvedResearch) -> Estimate | None:
-    """None where nothing is paid: neither a model nor the web is asked."""
-    if resolved.engine is not EngineKind.MODEL and not resolved.web:
-        return None
-    stated = {name: price / 1_000 for name, price in context.settings.search.usd_per_1000.items()}
-    free = ["corpus", *(name for name in declared_names() if not search_declaration(name).paid)]
-    known = dict.fromkeys(free, 0.0) | stated
-    models = context.settings.models
-    return estimate_of(resolved, PriceTable(models.prices), known, models.endpoints)
-
-
-def resolve_here(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
-    """Engine, models, providers, limits and where text goes. Raises `CommandError` for what cannot be done here."""
-    corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=UNKNOWN_CORPUS_FILES)
+def _resolve(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
+    corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
     try:
         return resolve("not-started", request, configuration_of(settings), corpus, search_attributes=False)
     except RunRefused as refusal:
         nothing = refusal.reason is StopReason.NO_PROVIDERS
-        code = ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE
-        raise CommandError(str(refusal), code) from None
+        raise CommandError(str(refusal), ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE) from None
 
 
-async def check_reachable(resolved: ResolvedResearch, settings: Settings) -> ResolvedResearch:
-    """The resolution with what cannot be reached now marked as such.
+def _resolve_again(
+    stored: ResolvedResearch, request: ResearchRequest, settings: Settings, *, url_given: bool
+) -> ResolvedResearch:
+    """Resolve a resumed run; passages go to no other host than before, unless `--model-url` names it."""
+    try:
+        resolved = resolve_again(stored, request, configuration_of(settings))
+    except RunRefused as refusal:
+        raise CommandError(str(refusal)) from None
+    if resolved.engine is not EngineKind.MODEL:
+        return resolved
+    before = (resolved.model_host or PUBLIC_HOST).split(", ")
+    now = settings.model_host if settings.model_configured else None
+    if now is None or not (url_given or set(now.split(", ")) & set(before)):
+        models = ", ".join(dict.fromkeys(resolved.models.values()))
+        remedy = "set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "add --model-url URL, or set ANTHROPIC_BASE_URL"
+        raise CommandError(
+            f"this run used the model {models} at {', '.join(before)}, and this command has no such endpoint: "
+            f"add --model NAME and {remedy}"
+        )
+    searched = [choice.host for choice in resolved.providers if choice.available and choice.host is not None]
+    egress = where_text_goes(now, searched, pages=resolved.web)
+    return resolved.model_copy(update={"model_host": now, "egress": egress})
+
+
+async def _probed(resolved: ResolvedResearch, settings: Settings) -> ResolvedResearch:
+    """Mark the services of a resolution that cannot be reached now.
 
     Raises `CommandError` (exit code 7) where no model or no search provider is reachable.
     """
     silent, lost = await asyncio.gather(_silent_endpoints(resolved, settings), _lost_providers(resolved, settings))
     providers = without(resolved.providers, lost)
     if providers and not any(choice.available for choice in providers):
-        raise CommandError(_explain_unreachable(providers, settings), ExitCode.NOTHING_TO_WORK_WITH)
-    told = [*resolved.advice, *(f"{what}: calls go to the next endpoint until it answers" for what in silent)]
+        raise CommandError(_no_provider(providers, settings), ExitCode.NOTHING_TO_WORK_WITH)
+    advice = [*resolved.advice, *(f"{problem}: calls go to the next endpoint until it answers" for problem in silent)]
     known = with_providers(resolved, providers) if lost else resolved
-    return known.model_copy(update={"advice": told})
-
-
-def _again(stored: ResolvedResearch, request: ResearchRequest, settings: Settings) -> ResolvedResearch:
-    """What a worker makes of a request for a stored run. Raises `CommandError`."""
-    try:
-        return resolve_again(stored, request, configuration_of(settings))
-    except RunRefused as refusal:
-        raise CommandError(str(refusal)) from None
-
-
-def use_local_endpoints(stored: ResolvedResearch, settings: Settings, options: RunOptions) -> ResolvedResearch:
-    """What a stored run gets from the endpoints of this machine: its own models, at an address that may be a new one.
-
-    Raises `CommandError` where no endpoint here is the one that the run used, unless another was named by hand.
-    """
-    if stored.engine is not EngineKind.MODEL:
-        return stored
-    before = (stored.model_host or PUBLIC_HOST).split(", ")
-    models = list(dict.fromkeys(stored.models.values()))
-    hosts = [_host(name, settings) for name in models]
-    by_hand = options.model_url is not None
-    if not settings.model_configured or any(host is None or (host not in before and not by_hand) for host in hosts):
-        raise CommandError(
-            f"this run used the model {', '.join(models)} at {', '.join(before)}, and this command has no such "
-            f"endpoint: {_how_to_name(stored)}"
-        )
-    now = settings.model_host
-    searched = [choice.host for choice in stored.providers if choice.available and choice.host is not None]
-    egress = where_text_goes(now, searched, pages=stored.web)
-    return stored.model_copy(update={"model_host": now, "egress": egress})
-
-
-def model_flags(options: RunOptions) -> str:
-    """The flags of the model, as a later command for the same run needs them; a password in an address is left out."""
-    url = options.model_url
-    shown = "URL" if url is not None and "@" in url else url
-    given = {"--model": options.model, "--model-url": shown}
-    return "".join(f" {flag} {shlex.quote(value)}" for flag, value in given.items() if value is not None)
-
-
-def check_model_named(options: RunOptions, settings: Settings) -> None:
-    """A model that is named on the command line is meant. Raises `CommandError` where it cannot be asked."""
-    if options.model is None or settings.model_configured:
-        return
-    raise CommandError(
-        f"--model {options.model} cannot be used: set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL "
-        "(or ANTHROPIC_BASE_URL); without a model: leave --model out"
-    )
+    return known.model_copy(update={"advice": advice})
 
 
 async def _silent_endpoints(resolved: ResolvedResearch, settings: Settings) -> list[str]:
-    """The endpoints of models that give no answer, while another one does. Raises `CommandError` if none does."""
+    """Give the model endpoints that do not answer while another one does. Raises `CommandError` if none does."""
     if resolved.engine is not EngineKind.MODEL:
         return []
     named = [split_name(name, settings.models.endpoints)[0] for name in resolved.models.values()]
     endpoints = list(dict.fromkeys([*named, *settings.models.usable_endpoints(settings.model_keys())]))
     addresses = [settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}" for endpoint in endpoints]
-    reasons = await asyncio.gather(*(probe_address(address, seconds=REACH_SECONDS) for address in addresses))
+    reasons = await asyncio.gather(*(probe_address(address, seconds=PROBE_SECONDS) for address in addresses))
     silent = [
-        f"the model endpoint {host_of(address)} cannot be used now ({why})"
-        for address, why in zip(addresses, reasons, strict=True)
-        if why is not None
+        f"the model endpoint {host_of(address)} cannot be used now ({reason})"
+        for address, reason in zip(addresses, reasons, strict=True)
+        if reason is not None
     ]
     if len(silent) == len(endpoints):
-        settings_of = ["--model-url or ANTHROPIC_BASE_URL" if name == DEFAULT_ENDPOINT else f"models.endpoints.{name}"
-                       for name in endpoints]  # fmt: skip
-        raise CommandError(
-            "\n".join([*silent, f"start it, check {', '.join(settings_of)}, or use no model: --engine extractive"]),
-            ExitCode.NOTHING_TO_WORK_WITH,
-        )
+        keys = {DEFAULT_ENDPOINT: "--model-url or ANTHROPIC_BASE_URL"}
+        check = ", ".join(keys.get(name, f"models.endpoints.{name}") for name in endpoints)
+        remedy = f"start it, check {check}, or use no model: --engine extractive"
+        raise CommandError("\n".join([*silent, remedy]), ExitCode.NOTHING_TO_WORK_WITH)
     return silent
 
 
 async def _lost_providers(resolved: ResolvedResearch, settings: Settings) -> dict[str, str]:
-    """Of the web's providers that a run would ask: those that cannot be asked now, with the reason."""
-    wanted = [choice.name for choice in resolved.providers if choice.available and choice.host is not None]
-    if not wanted or resolved.gates.approve is not Approve.NONE:
-        # Before a person has approved the plan no provider hears of the run: the workers look at them afterwards.
+    """Give the web search providers of a run that cannot be reached now, with the reason.
+
+    None is contacted before a person has approved the plan.
+    """
+    names = [choice.name for choice in resolved.providers if choice.available and choice.host is not None]
+    if not names or resolved.gates.approve is not Approve.NONE:
         return {}
     model = search_model(settings)
     here = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
-    able = [name for name in wanted if here[name].available or (name == BY_MODEL and model is not None)]
-    lost = {name: here[name].reason for name in wanted if name not in able}
-    async with open_search_providers(settings.web_search, able, contact=settings.web.contact, model=model) as opened:
-        reasons = await asyncio.gather(*(probe(opened[name], seconds=REACH_SECONDS) for name in able))
-    return lost | {name: why for name, why in zip(able, reasons, strict=True) if why is not None}
+    usable = [name for name in names if here[name].available or (name == BY_MODEL and model is not None)]
+    lost = {name: here[name].reason for name in names if name not in usable}
+    async with open_search_providers(settings.web_search, usable, contact=settings.web.contact, model=model) as opened:
+        reasons = await asyncio.gather(*(probe(opened[name], seconds=PROBE_SECONDS) for name in usable))
+    return lost | {name: reason for name, reason in zip(usable, reasons, strict=True) if reason is not None}
 
 
-def _explain_unreachable(providers: Sequence[ProviderChoice], settings: Settings) -> str:
-    """Why each provider of the run cannot be asked, and what else could be set up."""
-    asked = {choice.name for choice in providers}
-    others = [choice for choice in search_choices(settings) if not choice.available and choice.name not in asked]
+def _no_provider(providers: Sequence[ProviderChoice], settings: Settings) -> str:
+    """Word why each provider of the run is unavailable, and the others that could be set up."""
+    names = {choice.name for choice in providers}
+    others = [choice for choice in search_choices(settings) if not choice.available and choice.name not in names]
     return "\n".join(
         [
             "no search provider is reachable",
@@ -324,18 +242,140 @@ def _explain_unreachable(providers: Sequence[ProviderChoice], settings: Settings
     )
 
 
-def _host(model: str, settings: Settings) -> str | None:
-    """Where this machine would ask a model, `host` or `host:port`; None where its endpoint cannot be asked."""
-    endpoint = split_name(model, settings.models.endpoints)[0]
-    address = settings.models.address_of(endpoint)
-    if address is None:
-        return PUBLIC_HOST if endpoint in settings.model_keys() else None
-    return host_of(address)
+# --- the estimate --------------------------------------------------------------------------------------------------
 
 
-def _how_to_name(stored: ResolvedResearch) -> str:
-    model = next(iter(stored.models.values()))
-    named = f"add --model {shlex.quote(model)}"
-    if stored.model_host == PUBLIC_HOST:
-        return f"{named} and set ANTHROPIC_API_KEY"
-    return f"{named} --model-url URL, or set RESEARCH_MODEL and ANTHROPIC_BASE_URL"
+class Range(Contract):
+    """Lowest and highest expected amount."""
+
+    low: float
+    high: float
+
+    def words(self, form: str = ",.0f") -> str:
+        """Word the amounts: `1,200 to 5,000`."""
+        low, high = f"{self.low:{form}}", f"{self.high:{form}}"
+        return low if low == high else f"{low} to {high}"
+
+
+class Estimate(Contract):
+    """Expected amounts of a run; a cost of None is unknown, never 0."""
+
+    calls: Range
+    tokens: Range
+    cost_usd: Range | None
+    """Of models and searches together."""
+    searches: Range
+    reads: Range
+    providers: list[str] = []
+    unpriced: list[str] = []
+    """Models and search providers without a known price."""
+    cap_usd: float | None
+
+    @property
+    def priced(self) -> bool:
+        """True where a cap in dollars can hold."""
+        return self.cost_usd is not None and self.cost_usd.high > 0
+
+    def words(self) -> str:
+        """Word the estimate and the cap in one line."""
+        parts = []
+        if self.calls.high:
+            parts.append(f"about {self.calls.words()} model calls, {self.tokens.words()} tokens")
+        if self.providers:
+            names = ", ".join(self.providers)
+            parts.append(f"about {self.searches.words()} searches at {names}, {self.reads.words()} reads")
+        if self.cost_usd is None:
+            parts.append(f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])")
+        else:
+            parts.append(f"{self.cost_usd.words('.2f')} USD")
+        known = " as far as prices are known" if self.unpriced else ""
+        cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD{known}"
+        return "; ".join([*parts, cap])
+
+
+@dataclass
+class _Sums:
+    """Sums over roles: fewest and most calls, tokens and dollars."""
+
+    calls: tuple[float, float] = (0, 0)
+    tokens: tuple[float, float] = (0, 0)
+    usd: tuple[float, float] = (0, 0)
+
+    def add(self, calls: tuple[int, int], tokens: tuple[int, int], usd: tuple[float, float]) -> None:
+        self.calls = (self.calls[0] + calls[0], self.calls[1] + calls[1])
+        self.tokens = (self.tokens[0] + calls[0] * tokens[0], self.tokens[1] + calls[1] * tokens[1])
+        self.usd = (self.usd[0] + calls[0] * usd[0], self.usd[1] + calls[1] * usd[1])
+
+
+def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
+    """Estimate a run from one that stops early to one that uses its limits; None where nothing is paid.
+
+    Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
+    """
+    if resolved.engine is not EngineKind.MODEL and not resolved.web:
+        return None
+    limits, sums, unpriced = resolved.limits, _Sums(), list[str]()
+    prices = PriceTable(settings.models.prices)
+    for role, calls in _calls_by_role(resolved).items():
+        model = resolved.models.get(role.tier.value) if resolved.engine is EngineKind.MODEL else None
+        if model is None or not calls[1]:
+            continue
+        findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+        room = reasoning_room(resolved.reasoning_tokens)
+        small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
+        large = expected_call(role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=room)
+        name = split_name(model, settings.models.endpoints)[1]
+        usd = [
+            prices.cost_usd(name, TokenCounts(input=size.input_tokens, output=size.output_tokens), written=model)
+            for size in (small, large)
+        ]
+        if None in usd and model not in unpriced:
+            unpriced.append(model)
+        sums.add(calls, (small.tokens, large.tokens), (usd[0] or 0.0, usd[1] or 0.0))
+    searches, search_usd = _searches(resolved, settings)
+    unpriced += [name for name, price in search_usd.items() if price is None]
+    known = [price for price in search_usd.values() if price is not None] or [0.0]
+    # The providers share the searches: the dearest bounds from above, the cheapest from below.
+    cost = (sums.usd[0] + searches[0] * min(known), sums.usd[1] + searches[1] * max(known))
+    reads = min(limits.max_sources, limits.max_iterations * limits.max_new_sources)
+    return Estimate(
+        calls=_capped(sums.calls, limits.max_model_calls),
+        tokens=_capped(sums.tokens, limits.max_tokens),
+        cost_usd=None if unpriced else _capped((round(cost[0], 4), round(cost[1], 4)), limits.max_cost_usd),
+        searches=Range(low=searches[0], high=searches[1]),
+        reads=Range(low=min(FEWEST_SOURCES, reads), high=reads),
+        providers=list(search_usd),
+        unpriced=unpriced,
+        cap_usd=limits.max_cost_usd,
+    )
+
+
+def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
+    """Give fewest and most calls by role."""
+    strategy = declaration(resolved.strategy)
+    expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
+    expected[strategy.clarifier.name] = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    closing = closing_calls(resolved)
+    calls = {}
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
+        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (fewest + fewer, most + more)
+    return calls
+
+
+def _searches(resolved: ResolvedResearch, settings: Settings) -> tuple[tuple[int, int], Mapping[str, float | None]]:
+    """Give fewest and most searches, and US dollars per search by provider; None where the price is unknown."""
+    stated = {name: price / 1_000 for name, price in settings.search.usd_per_1000.items()}
+    free = (name for name in declared_names() if not search_declaration(name).paid)
+    known = dict.fromkeys(free, 0.0) | stated
+    available = [choice for choice in resolved.providers if choice.available]
+    usd = {choice.name: known.get(choice.name) if choice.host else 0.0 for choice in available}
+    limits = resolved.limits
+    at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
+    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
+    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
+
+
+def _capped(amount: tuple[float, float], cap: float | None) -> Range:
+    high = amount[1] if cap is None else min(amount[1], cap)
+    return Range(low=min(amount[0], high), high=high)

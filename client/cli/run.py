@@ -1,184 +1,365 @@
-"""`run`, `start`, `resume`: the main job from the question to the files of the report."""
+"""`run`, `ask`, `start` and `resume`: from a question to the files of its report."""
 
 import asyncio
+import logging
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
-from typing import Any, Final
+from datetime import timedelta
+from typing import Annotated, Any, Final, TextIO
 
-from rich.text import Text
+import typer
 
-from client.cli import output
-from client.cli.asking_here import LeftWaiting, asker
-from client.cli.command_context import CommandContext, last_outcome, open_context
-from client.cli.command_errors import CommandError, ExitCode, exit_code, reason_of
-from client.cli.corpus import registered_folders
-from client.cli.folders import ensure_folder
-from client.cli.options import RunOptions
-from client.cli.preflight import announce, dry_run, model_flags, prepare, update_index
-from client.cli.replies_of_person import tell_waiting
-from client.cli.report_files import default_folder, remember_folder, write_all
-from client.cli.request_options import AskedRun, ask, build_request, merge, parse_assignments
-from client.cli.research_ids import choose_id, short
-from client.cli.watch import first_interrupt, sink_for, stay_with
+from client.cli.context import CommandContext, check_id, last_outcome, new_id, open_context
+from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
+from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.options import (
+    Approve,
+    AsJson,
+    Assignments,
+    ChosenId,
+    Clarify,
+    Commands,
+    ConfigFile,
+    Corpus,
+    Depth,
+    DryRun,
+    Engine,
+    Exclude,
+    Mode,
+    ModelName,
+    ModelUrl,
+    NoWait,
+    Question,
+    Quiet,
+    ReportFolder,
+    RequestFile,
+    RunId,
+    Strategy,
+    Web,
+)
+from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
+from client.cli.preflight import preflight, print_dry_run
+from client.cli.reports import default_folder, deliver_report, remember_folder
+from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
+from client.cli.talk import LeftWaiting, asker, print_waiting
+from client.cli.watch import first_interrupt, follow_run, sink_for
 from client.client_errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
-from client.run_results import refusal_of, shortcomings_of
-from client.view.rendering import Frame, render_ending
+from client.run_results import refusal_of
+from client.view.rendering import Frame
 from contracts import names
 from contracts.addresses import normalized_text
+from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from workers.dev_server import ServerFiles, ServerMovedError
-from workers.private_files import files_of_person, umask_of_person
-from workers.settings.loading import Flags
+from workers.composition import compose
+from workers.dev_server import ServerFiles, ServerMovedError, describe_server
+from workers.pools import run_pools
+from workers.private_files import files_of_person
+from workers.process import end_if_stalled
+from workers.telemetry import configure_logging
 
-HINT = 'Ctrl-C cancels, the state is kept · report now: research stop {id} · research steer {id} "…"'
-HINT_CLUSTER = 'Ctrl-C leaves the run going · report now: research stop {id} · research steer {id} "…"'
-JOINED: Final = "joined"
-BEGINNING_LOOKS: Final = 20
-"""How often `start` looks what the workers made of a request."""
-BEGINNING_PAUSE_SECONDS: Final = 0.1
+HINT: Final = '{key} · report now: research stop {id} · research steer {id} "…"'
+GRACE: Final = timedelta(seconds=2)
+"""The run of a command that ends is over: only calls of other runs could go on, which their retries repeat."""
+LOG_BYTES: Final = 5_000_000
+RESOLVED_LOOKS, RESOLVED_PAUSE_SECONDS = 20, 0.1
+"""Queries of `start` for the resolution of the workers."""
 
-
-@dataclass(frozen=True)
-class Beginning:
-    """A handle on what goes on."""
-
-    handle: ResearchHandle
-    how: str
-    """`started`, `joined` or `resumed`."""
+commands = Commands()
 
 
-@dataclass(frozen=True)
-class RunStanding:
-    """What is known of a run before a command works for it."""
-
-    state: ResearchState | None
-    """Its newest checkpoint."""
-    going_on: bool
-    """Whether the server has it open."""
-    question: str | None
-    """As the record or else the server keeps it."""
-
-    @property
-    def resolved(self) -> ResolvedResearch | None:
-        """What the run was given, as far as it is stored."""
-        return None if self.state is None else self.state.resolved
+# --- the commands --------------------------------------------------------------------------------------------------
 
 
-async def run(options: RunOptions) -> int:
-    """Start or join a run, show it, write its report."""
-    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
-        asked = await _ask(context, options)
-        if options.dry_run:
-            return await dry_run(context, asked, options)
-        research_id = choose_id(options.research_id)
-        work = Work(context, asked, research_id, options)
-        done = await find_finished(context, asked.request, research_id)
-        if done is not None:
-            return await work.print_stored(done)
-        if options.research_id is None:
-            await announce(context, asked.request, options)
-        else:
-            known = await look_up(context, research_id)
-            check_question(asked.request.query, known.question, research_id)
-            await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
-        return await work.do()
+@commands.command("run")
+async def run(
+    question: Question = None,
+    *,
+    corpus: Corpus = None,
+    web: Web = False,
+    exclude: Exclude = [],  # noqa: B006  typer makes a new list
+    strategy: Strategy = None,
+    mode: Mode = None,
+    depth: Depth = None,
+    engine: Engine = None,
+    model: ModelName = None,
+    model_url: ModelUrl = None,
+    request_file: RequestFile = None,
+    assignments: Assignments = [],  # noqa: B006
+    research_id: ChosenId = None,
+    out: ReportFolder = None,
+    clarify: Clarify = None,
+    approve: Approve = None,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> int:
+    """Start a run, show it live, write the report.
+
+    Starts what is missing: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
+    (the state is saved), twice to leave at once. Against a cluster Ctrl-C only detaches.
+
+    research run "How does vacuum work?" --corpus ./manual
+    research run "Compare A and B" --corpus ./papers --depth extended --out ./result
+    research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
+    research run "…" --corpus ./manual --set limits.max_iterations=2 --set limits.deadline_seconds=120
+    research run --request request.json --json > result.json
+    research run --request - < request.json
+
+    With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
+    another question under the same id is refused.
+    """
+    return await _run(RunOptions(**locals()))
 
 
-async def ask_again(given: str, options: RunOptions) -> int:
-    """Start a run that follows another one: its evidence is offered first; the same corpus, unless another is named."""
-    async with open_context(reads_only=True) as context:
-        research_id = await context.resolve(given)
+@commands.command("ask")
+async def ask(
+    earlier: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="what you want to know")],
+    *,
+    corpus: Corpus = None,
+    web: Web = False,
+    exclude: Exclude = [],  # noqa: B006
+    strategy: Strategy = None,
+    depth: Depth = None,
+    engine: Engine = None,
+    model: ModelName = None,
+    model_url: ModelUrl = None,
+    assignments: Assignments = [],  # noqa: B006
+    out: ReportFolder = None,
+    no_wait: NoWait = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> int:
+    """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
+
+    The corpus is that of the earlier run unless another is named.
+
+    research ask last "And what does it cost?"
+    research ask 7k3f "How is it in version 16?" --depth light
+    """
+    given = dict(locals())
+    options = RunOptions(**{name: value for name, value in given.items() if name != "earlier"})
+    async with open_context(options.flags(), reads_only=True) as context:
+        research_id = await context.resolve(earlier)
         state = await context.stored_state(research_id)
     if state is None or state.resolved is None:
-        raise CommandError(f"nothing is stored of the run {research_id} that could be followed: see `research list`")
+        raise CommandError(f"nothing is stored of the run {research_id}: choose another one of `research list`")
     before = state.resolved
-    corpus = options.corpus or (before.corpus.name if before.corpus is not None else None)
-    follows = [*options.assignments, f"follow_up_of={research_id}"]
-    return await run(replace(options, corpus=corpus, web=options.web or before.web, assignments=follows))
+    return await _run(
+        replace(
+            options,
+            corpus=corpus or (before.corpus.name if before.corpus is not None else None),
+            web=web or before.web,
+            assignments=[*assignments, f"follow_up_of={research_id}"],
+        )
+    )
 
 
-async def start(options: RunOptions) -> int:
-    """Start a run on a running server and print its id."""
-    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
-        asked = await _ask(context, options)
-        if options.dry_run:
-            return await dry_run(context, asked, options)
-        research_id = choose_id(options.research_id)
-        if await find_finished(context, asked.request, research_id) is not None:
-            raise CommandError(f"the run {research_id} is completed: read it with `research report {research_id}`")
+@commands.command("start")
+async def start(
+    question: Question = None,
+    *,
+    corpus: Corpus = None,
+    web: Web = False,
+    exclude: Exclude = [],  # noqa: B006
+    strategy: Strategy = None,
+    mode: Mode = None,
+    depth: Depth = None,
+    engine: Engine = None,
+    model: ModelName = None,
+    model_url: ModelUrl = None,
+    request_file: RequestFile = None,
+    assignments: Assignments = [],  # noqa: B006
+    research_id: ChosenId = None,
+    out: ReportFolder = None,
+    clarify: Clarify = None,
+    approve: Approve = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> int:
+    """Start a run on a running server with workers (`research serve`) and print its id at once.
+
+    research start "How does vacuum work?" --corpus manual
+    research start "How does vacuum work?" --corpus manual --out ./result --quiet
+    research watch last
+
+    Name the model as the workers were started with it. `research watch` writes the report into the folder of --out.
+    With --id: a running one is joined, an unfinished one is resumed, one that is completed is refused.
+    """
+    options = RunOptions(**locals())
+    async with open_context(options.flags()) as context:
+        wanted = await read_request(context, options)
+        if dry_run:
+            return await print_dry_run(context, wanted, as_json=as_json)
+        known = await find_run(context, research_id)
+        known.check(wanted.request)
+        if known.completed is not None:
+            raise CommandError(
+                f"the run {known.research_id} is completed: read it with `research report {known.research_id}`"
+            )
         client = await context.running_client()
-        if options.out is not None:
+        if out is not None:
             with files_of_person():
-                ensure_folder(options.out, "choose another --out")
-        known = await look_up(context, research_id)
-        check_question(asked.request.query, known.question, research_id)
-        told = await announce(context, asked.request, options, known.resolved, going_on=known.going_on)
-        await update_index(context, asked, options)
-        beginning = await begin(context, client, asked.request, research_id)
-        if options.out is not None:
-            remember_folder(context.settings.home, research_id, options.out)
-        if options.as_json:
-            output.document({"research_id": research_id, "how": beginning.how})
+                ensure_folder(out, "choose another --out")
+        egress = await preflight(
+            context, wanted.request, known.resolved, running=known.running, url_given=model_url is not None, quiet=quiet
+        )
+        await _update_index(context, wanted, quiet=quiet)
+        started = await _start_run(context, client, wanted.request, known.research_id)
+        if out is not None:
+            remember_folder(context.settings.home, known.research_id, out)
+        if as_json:
+            print_json({"research_id": known.research_id, "how": started.how})
         else:
-            output.say(research_id)
-        if not options.as_json and not options.quiet:
-            kept = "" if options.out is None else f", which writes the report to {options.out}"
-            output.tell(f"{beginning.how} · research watch {research_id}{kept}")
+            print_result(known.research_id)
+        if not (as_json or quiet):
+            writes = "" if out is None else f", which writes the report to {out}"
+            print_hint(f"{started.how} · research watch {known.research_id}{writes}")
         if await client.polled_by(names.WORKFLOWS_QUEUE):
-            await _tell_difference(beginning.handle, told)
+            await _compare_egress(started.handle, egress)
         else:
-            output.tell("no worker is running, so the run waits: start one with `research serve`")
+            print_hint("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
 
 
-async def _tell_difference(handle: ResearchHandle, told: ResolvedResearch | None) -> None:
-    """The workers decide where text goes: say so at once if that is not where this command said."""
-    if told is None:
-        return
-    for _ in range(BEGINNING_LOOKS):
-        try:
-            status = await handle.status()
-        except ClientError:
-            return
-        if status.engine:
-            if status.egress != told.egress:
-                output.tell(f"the workers were started with another configuration than this command: {status.egress}")
-            return
-        await asyncio.sleep(BEGINNING_PAUSE_SECONDS)
+@commands.command("resume")
+async def resume(
+    given: RunId = "last",
+    *,
+    now: Annotated[bool, typer.Option("--now", help="search no further: write the report from what is there")] = False,
+    assignments: Assignments = [],  # noqa: B006
+    model: ModelName = None,
+    model_url: ModelUrl = None,
+    out: ReportFolder = None,
+    no_wait: NoWait = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> int:
+    """Continue a run that was cancelled, failed, timed out or is partial; its findings are used.
+
+    research resume last
+    research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
+    research resume last --now             write the report from what is there
+    """
+    values = dict(locals())
+    options = RunOptions(**{name: value for name, value in values.items() if name not in ("given", "now")})
+    async with open_context(options.flags()) as context:
+        known = await find_run(context, await _resolve_stored(context, given))
+        if not known.running:
+            known.require_resumable(await context.closed_result(known.research_id))
+        again: dict[str, Any] = {"query": known.question}
+        if known.resolved is not None:
+            again = _request_again(known.resolved, model)
+        request = build_request(merge(again, parse_assignments(assignments)))
+        if known.resolved is not None:
+            url_given = model_url is not None
+            await preflight(context, request, known.resolved, running=known.running, url_given=url_given, quiet=quiet)
+        return await RunCommand(context, WantedRun(request), known.research_id, options, report_now=now).execute()
 
 
-async def resume(given: str, options: RunOptions, *, report_now: bool) -> int:
-    """Go on with a stored run, possibly with new limits."""
-    async with open_context(Flags(model=options.model, model_url=options.model_url)) as context:
-        research_id = await _known_id(context, given)
-        known = await look_up(context, research_id)
-        resolved = known.resolved
-        if not known.going_on:
-            refused = await context.closed_result(research_id) if known.state is None else None
-            if refused is not None and refused.outcome is Outcome.REFUSED:
-                raise CommandError(refusal_of(refused), exit_code(refused.outcome, refused.stop_reason))
-            if known.state is None or resolved is None:
-                raise CommandError(
-                    f"nothing is stored of the run {research_id}, so it cannot be resumed: start a new run"
-                )
-            outcome = last_outcome(known.state)
-            if known.state.result is not None and not can_be_resumed(known.state.result):
-                raise CommandError(f"the run {research_id} is {outcome.value}: see `research report {research_id}`")
-        again = {"query": known.question} if resolved is None else request_again(resolved, options.model)
-        request = build_request(merge(again, parse_assignments(options.assignments)))
-        if resolved is not None:
-            await announce(context, request, options, resolved, going_on=known.going_on)
-        return await Work(context, AskedRun(request), research_id, options, report_now=report_now).do()
+async def _run(options: RunOptions) -> int:
+    """Start, join or resume a run, show it, write its report."""
+    async with open_context(options.flags()) as context:
+        wanted = await read_request(context, options)
+        if options.dry_run:
+            return await print_dry_run(context, wanted, as_json=options.as_json)
+        known = await find_run(context, options.research_id)
+        known.check(wanted.request)
+        command = RunCommand(context, wanted, known.research_id, options)
+        if known.completed is not None:
+            return await command.print_stored(known.completed)
+        url_given = options.model_url is not None
+        await preflight(
+            context,
+            wanted.request,
+            known.resolved,
+            running=known.running,
+            url_given=url_given,
+            quiet=options.quiet,
+        )
+        return await command.execute()
 
 
-async def _known_id(context: CommandContext, given: str) -> str:
-    """The run that is meant. Where the record knows none, a stopped server is asked, too: its database outlives it."""
+# --- a run before the command works for it -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A run as it is known before a command works for it; of a new one only its id."""
+
+    research_id: str
+    state: ResearchState | None = None
+    """Its newest checkpoint."""
+    running: bool = False
+    """True while the server has it open."""
+    question: str | None = None
+
+    @property
+    def resolved(self) -> ResolvedResearch | None:
+        """Its resolution, as far as it is stored."""
+        return None if self.state is None else self.state.resolved
+
+    @property
+    def completed(self) -> ResearchResult | None:
+        """Its result if it is completed."""
+        result = None if self.state is None else self.state.result
+        return result if result is not None and result.outcome is Outcome.COMPLETED else None
+
+    def check(self, request: ResearchRequest) -> None:
+        """Raise `CommandError` where the id belongs to another question or tenant."""
+        if self.resolved is not None:
+            _check_tenant(request.tenant, self.resolved.tenant, self.research_id)
+        _check_question(request.query, self.question, self.research_id)
+
+    def require_resumable(self, closed: ResearchResult | None) -> None:
+        """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
+        if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
+            raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
+        if self.resolved is None:
+            raise CommandError(
+                f"nothing is stored of the run {self.research_id}, so it cannot be resumed: start a new run"
+            )
+        if closed is not None and not can_be_resumed(closed):
+            raise CommandError(
+                f"the run {self.research_id} is {closed.outcome.value}: see `research report {self.research_id}`"
+            )
+
+
+async def find_run(context: CommandContext, given: str | None) -> RunInfo:
+    """Find a run by its id in the session store and, if a server runs, there; without an id make a new one."""
+    if given is None:
+        return RunInfo(new_id())
+    research_id = check_id(given)
+    state = await context.stored_state(research_id)
+    client = await context.client_if_running()
+    handle = None if client is None else client.handle(research_id)
+    running = handle is not None and await _is_running(handle)
+    if state is not None and state.resolved is not None:
+        return RunInfo(research_id, state, running, state.resolved.query)
+    question = await handle.question() if handle is not None and running else None
+    return RunInfo(research_id, state, running, question)
+
+
+def can_be_resumed(result: ResearchResult) -> bool:
+    """Give whether a run that ended so continues when it is resumed."""
+    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
+
+
+async def _resolve_stored(context: CommandContext, given: str) -> str:
+    """Give the whole id; a stopped dev server is started to look there, because its database outlives it."""
     try:
         return await context.resolve(given)
     except CommandError:
@@ -188,181 +369,148 @@ async def _known_id(context: CommandContext, given: str) -> str:
     return await context.resolve(given)
 
 
-async def _ask(context: CommandContext, options: RunOptions) -> AskedRun:
-    """The request; the question of a known run when only its id is given."""
-    if options.question is None and options.request_file is None and options.research_id is not None:
-        state = await context.stored_state(options.research_id)
-        if state is not None and state.resolved is not None:
-            corpus = state.resolved.corpus.name if state.resolved.corpus is not None else None
-            options = replace(options, question=state.resolved.query, corpus=options.corpus or corpus)
-    return ask(options, context.settings, await registered_folders(context))
+def _request_again(resolved: ResolvedResearch, model: str | None) -> dict[str, Any]:
+    """Give the request of a resumed run: the same question, with another model if one is named."""
+    again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
+    if model is not None and set(resolved.models.values()) != {model}:
+        again["models"] = dict.fromkeys(("simple", "analytical", "complex"), model)
+    return again
+
+
+# --- the work ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a command does for one run, from its beginning to the files of its report."""
+class StartedRun:
+    """A handle on a run, and how the command got it: `started`, `joined` or `resumed`."""
+
+    handle: ResearchHandle
+    how: str
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """The work of a command for one run, from its start to the files of its report."""
 
     context: CommandContext
-    asked: AskedRun
+    wanted: WantedRun
     research_id: str
     options: RunOptions
     report_now: bool = False
 
-    @property
-    def resuming(self) -> str:
-        """The command that goes on with the run, whole: a model that was named by hand must be named again."""
-        return f"research resume {self.research_id}{model_flags(self.options)}"
-
-    async def do(self) -> int:
-        """Begin the run, show it until it is over or left, write its report."""
-        client = await prepare(self.context, self.asked, self.options)
+    async def execute(self) -> int:
+        """Start the run, show it until it is over or detached from, write its report; the exit code."""
+        client = await self._prepare()
         while True:
             try:
-                result = await self._stay(client)
+                result = await self._follow(client)
             except LeftWaiting as left:
-                tell_waiting(left.waiting, self.research_id)
-                output.tell(f"afterwards: {self.resuming}")
+                print_waiting(left.waiting, self.research_id)
+                print_hint(f"afterwards: {self._resume}")
                 return ExitCode.WAITING
             except ServerMovedError:
-                output.tell("the server moved to another port: continuing there")
+                print_progress("the server moved to another port: continuing there")
                 client = await self.context.ensured_client()
                 continue
-            return self._leave() if result is None else await self._deliver(result)
+            return self._detach() if result is None else await self._write_report(result)
 
     async def print_stored(self, result: ResearchResult) -> int:
-        """The stored report of a run that is complete: nothing is started for it."""
+        """Print and write the stored report of a completed run; nothing is started."""
         documents = await self.context.report_documents(result)
         if "md" in documents and not self.options.as_json and not self.options.quiet:
-            output.raw(documents["md"] + b"\n")
-        return await self._deliver(result)
+            print_bytes(documents["md"] + b"\n")
+        return await self._write_report(result)
 
-    async def _stay(self, client: ResearchClient) -> ResearchResult | None:
-        """Work for a run and show it until it is over; None if it was left."""
-        from client.cli.local_workers import workers_here  # noqa: PLC0415  loaded while the server comes up
+    @property
+    def _resume(self) -> str:
+        """The command that continues the run, with the model that was named; a password in its address is left out."""
+        url = self.options.model_url
+        flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
+        named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
+        return f"research resume {self.research_id}{named}"
 
-        context, options, research_id = self.context, self.options, self.research_id
-        async with workers_here(context, client), first_interrupt() as interrupt:
-            # From here on Ctrl-C means this run, also in the moment in which it is just being started.
-            beginning = await begin(context, client, self.asked.request, research_id)
+    async def _prepare(self) -> ResearchClient:
+        """Bring the index up to date while the server starts."""
+        context, quiet, out = self.context, self.options.quiet, self.options.out
+        ensure_folder(context.settings.home, SET_HOME)
+        if out is not None:
+            with files_of_person():
+                ensure_folder(out, "choose another --out")
+        if not quiet and not context.settings.uses_cluster and describe_server(context.settings.home) is None:
+            print_progress("starting the server")
+        connecting = asyncio.create_task(context.ensured_client())
+        try:
+            await _update_index(context, self.wanted, quiet=quiet)
+            return await connecting
+        finally:
+            connecting.cancel()
+            await asyncio.gather(connecting, return_exceptions=True)
+
+    async def _follow(self, client: ResearchClient) -> ResearchResult | None:
+        """Work for the run and show it until it is over; None after Ctrl-C."""
+        context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
+        async with _local_workers(context, client), first_interrupt() as interrupt:
+            started = await _start_run(context, client, self.wanted.request, self.research_id)
             if not options.quiet:
-                output.tell(f"{research_id} {beginning.how}")
-            if beginning.how == JOINED and options.assignments:
-                output.tell("--set is ignored when joining a run: it goes on with the limits it was started with")
+                print_progress(f"{self.research_id} {started.how}")
+            if started.how == "joined" and options.assignments:
+                print_progress("--set is ignored when joining a run: its limits stay")
             if self.report_now:
-                await beginning.handle.stop_and_report()
-            cluster = context.settings.uses_cluster
-            hint = (HINT_CLUSTER if cluster else HINT).format(id=short(research_id))
-            frame = Frame(research_id, self.asked.request.query, context.web_address(research_id), hint=hint)
+                await started.handle.stop_and_report()
+            key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
+            hint = HINT.format(key=key, id=self.research_id)
+            frame = Frame(self.research_id, self.wanted.request.query, context.web_address(self.research_id), hint=hint)
             sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
+            ask = asker(started.handle, quiet=options.quiet or options.as_json, leave=options.no_wait)
             recover = None if cluster else context.recover
-            ask = asker(beginning.handle, quiet=options.quiet or options.as_json, leave=options.no_wait)
-            return await stay_with(beginning.handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
+            return await follow_run(started.handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
 
-    def _leave(self) -> int:
+    def _detach(self) -> int:
+        """Print how to continue, after Ctrl-C."""
         if self.context.settings.uses_cluster:
-            output.tell(
-                f"detached; the run goes on: research watch {self.research_id} · research cancel {self.research_id}"
-            )
+            research_id = self.research_id
+            print_hint(f"detached; the run continues: research watch {research_id} · research cancel {research_id}")
             return ExitCode.COMPLETED
-        output.tell(
-            f"the run did not close in time; its state is kept: {self.resuming} "
-            f"· report from what is there: {self.resuming} --now"
+        print_hint(
+            f"the run did not close in time; its state is saved: {self._resume} "
+            f"· report from what is there: {self._resume} --now"
         )
         return ExitCode.CANCELLED
 
-    async def _deliver(self, result: ResearchResult) -> int:
-        """Write the files, say where they are and what can be done next."""
-        documents = await self.context.report_documents(result)
-        folder = self.options.out or default_folder(
-            self.asked.request.query, self.research_id, datetime.now().astimezone(), Path()
+    async def _write_report(self, result: ResearchResult) -> int:
+        options, context = self.options, self.context
+        folder = options.out or default_folder(self.wanted.request.query, self.research_id)
+        resumable = can_be_resumed(result) and await context.stored_state(self.research_id) is not None
+        resume = self._resume if resumable else ""
+        return await deliver_report(
+            context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
         )
-        try:
-            paths = write_all(folder, documents, umask=umask_of_person()) if documents else {}
-        except OSError as error:
-            again = f"research report {self.research_id} --out FILE"
-            raise CommandError(
-                f"{folder} cannot be written: {reason_of(error)}; the report is kept: {again}", ExitCode.FAILED
-            ) from None
-        if self.options.as_json:
-            shown = {form: str(path) for form, path in paths.items()}
-            output.document(result.model_dump(mode="json") | {"paths": shown})
-        elif self.options.quiet:
-            for path in paths.values():
-                output.say(str(path))
-        else:
-            stored = await self.context.stored_state(self.research_id)
-            self._tell(result, paths, can_go_on=stored is not None and can_be_resumed(result))
-        return exit_code(result.outcome, result.stop_reason)
-
-    def _tell(self, result: ResearchResult, paths: dict[str, Path], *, can_go_on: bool) -> None:
-        """How the run ended and what can be done next."""
-        output.say(render_ending(result))
-        for line in shortcomings_of(result):
-            output.say(Text(f"  {line}", style="yellow"))
-        shown = paths.get("html") or next(iter(paths.values()), None)
-        if shown is not None:
-            others = ", ".join(form for form in paths if paths[form] != shown)
-            output.say(f"  {shown}" + (f"   ({others} beside it)" if others else ""))
-            output.say(f"  next: research open {self.research_id} · research audit {self.research_id}")
-        if can_go_on:
-            now = "" if paths else f" · report from what is there: {self.resuming} --now"
-            output.say(f"  go on: {self.resuming}{now}")
 
 
-def can_be_resumed(result: ResearchResult) -> bool:
-    """Whether a run that ended so goes on when it is resumed."""
-    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
+async def _update_index(context: CommandContext, wanted: WantedRun, *, quiet: bool) -> None:
+    """Register the folder of a run and update its index; a cluster's workers do that themselves."""
+    name = wanted.request.corpus
+    if name is None or context.settings.uses_cluster:
+        return
+    snapshot = await index_corpus(context, name, wanted.folder, quiet=quiet)
+    if not quiet:
+        print_hint(f"corpus {name}: {summary(snapshot)}")
 
 
-async def look_up(context: CommandContext, research_id: str) -> RunStanding:
-    """Look the run up in the record and, if a server runs, there."""
-    state = await context.stored_state(research_id)
-    client = await context.client_if_running()
-    handle = None if client is None else client.handle(research_id)
-    going_on = handle is not None and await _is_running(handle)
-    if state is not None and state.resolved is not None:
-        return RunStanding(state, going_on, state.resolved.query)
-    return RunStanding(state, going_on, await handle.question() if handle is not None and going_on else None)
-
-
-async def find_finished(context: CommandContext, request: ResearchRequest, research_id: str) -> ResearchResult | None:
-    """The stored result if the run of this id is complete. Raises `CommandError` for another question or tenant."""
-    state = await context.stored_state(research_id)
-    if state is None or state.resolved is None or state.result is None:
-        return None
-    check_tenant(request.tenant, state.resolved.tenant, research_id)
-    check_question(request.query, state.resolved.query, research_id)
-    return state.result if state.result.outcome is Outcome.COMPLETED else None
-
-
-async def begin(
+async def _start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
-) -> Beginning:
-    """Start, join or resume the run of this id.
-
-    Raises `CommandError` when the id belongs to another question or another tenant.
-    """
+) -> StartedRun:
+    """Start, join or resume the run of this id. Raises `CommandError` for another question or tenant."""
     handle = client.handle(research_id)
     state = await context.stored_state(research_id)
     if await _is_running(handle):
-        check_tenant(request.tenant, await handle.tenant(), research_id)
-        check_question(request.query, await _running_question(handle, state), research_id)
-        return Beginning(handle, JOINED)
+        _check_tenant(request.tenant, await handle.tenant(), research_id)
+        _check_question(request.query, await _question_of_running(handle, state), research_id)
+        return StartedRun(handle, "joined")
     if state is None or state.resolved is None:
-        return Beginning(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
-    check_tenant(request.tenant, state.resolved.tenant, research_id)
-    check_question(request.query, state.resolved.query, research_id)
-    resumed = await client.resume(request, research_id, after=last_outcome(state))
-    return Beginning(resumed, "resumed")
-
-
-def request_again(resolved: ResolvedResearch, model: str | None = None) -> dict[str, Any]:
-    """What a resumed run is asked: the same question, and another model if one is named; it keeps everything else."""
-    kept = ("query", "strategy", "tenant", "priority")
-    again: dict[str, Any] = {name: getattr(resolved, name) for name in kept}
-    if model is not None and set(resolved.models.values()) != {model}:
-        again |= {"models": dict.fromkeys(("simple", "analytical", "complex"), model)}
-    return again
+        return StartedRun(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
+    RunInfo(research_id, state, question=state.resolved.query).check(request)
+    return StartedRun(await client.resume(request, research_id, after=last_outcome(state)), "resumed")
 
 
 async def _is_running(handle: ResearchHandle) -> bool:
@@ -372,8 +520,8 @@ async def _is_running(handle: ResearchHandle) -> bool:
         return False
 
 
-async def _running_question(handle: ResearchHandle, state: ResearchState | None) -> str | None:
-    """The question of a running run; None where it cannot be read."""
+async def _question_of_running(handle: ResearchHandle, state: ResearchState | None) -> str | None:
+    """Give the question of a running run; None where it cannot be read."""
     if state is not None and state.resolved is not None:
         return state.resolved.query
     try:
@@ -382,20 +530,52 @@ async def _running_question(handle: ResearchHandle, state: ResearchState | None)
         return None
 
 
-def check_tenant(asking: str, known: str | None, research_id: str) -> None:
-    """Raise `CommandError` where an id is known to be another tenant's."""
-    if known is not None and known != asking:
+async def _compare_egress(handle: ResearchHandle, egress: str | None) -> None:
+    """Print where the workers send text, if that is not what this command has printed."""
+    for _ in range(RESOLVED_LOOKS if egress is not None else 0):
+        try:
+            status = await handle.status()
+        except ClientError:
+            return
+        if status.engine:
+            if status.egress != egress:
+                print_progress(f"the workers have another configuration than this command: {status.egress}")
+            return
+        await asyncio.sleep(RESOLVED_PAUSE_SECONDS)
+
+
+def _check_tenant(tenant: str, known: str | None, research_id: str) -> None:
+    if known is not None and known != tenant:
         raise CommandError(
-            f"the id {research_id} cannot be used with this tenant: leave tenant out, or --id for a new run",
-            ExitCode.USAGE,
+            f"the id {research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
         )
 
 
-def check_question(asked: str, known: str | None, research_id: str) -> None:
-    """Raise `CommandError` where an id is known for another question."""
+def _check_question(question: str, known: str | None, research_id: str) -> None:
     if known is None:
         return
-    if normalized_text(asked) != normalized_text(known) and shown_question(asked) != known:
-        raise CommandError(
-            f"the id {research_id} belongs to another question; leave --id out for a new run", ExitCode.USAGE
-        )
+    if normalized_text(question) != normalized_text(known) and shown_question(question) != known:
+        raise CommandError(f"the id {research_id} belongs to another question: leave --id out for a new run")
+
+
+@asynccontextmanager
+async def _local_workers(context: CommandContext, client: ResearchClient) -> AsyncIterator[None]:
+    """Run all pools in this process; they log to a file, because the terminal shows the run."""
+    pools = tuple(POOLS)
+    async with (
+        end_if_stalled(_open_log(context)),
+        compose(context.settings, client.temporal, pools) as contents,
+        run_pools(client.temporal, contents, pools, grace=GRACE),
+    ):
+        yield
+
+
+def _open_log(context: CommandContext) -> TextIO:
+    """Send logs to `logs/research.log` in the data folder; one older file is kept."""
+    path = context.settings.home / "logs" / "research.log"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_suffix(".old.log"))
+    stream = path.open("a", encoding="utf-8")
+    configure_logging("json", logging.INFO, secrets=context.settings.secrets(), stream=stream)
+    return stream

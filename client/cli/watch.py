@@ -1,60 +1,144 @@
-"""Following a run from a terminal, with Ctrl-C meaning what the command wants it to mean."""
+"""`watch`, `status` and `list`: the state of runs, live, once, and in a table."""
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Final
 
+import typer
 from rich.text import Text
 
-from client.cli import output
-from client.cli.command_context import open_context
-from client.cli.command_errors import CommandError, ExitCode, exit_code
-from client.cli.report_files import remembered_folder, write_all
+from client.cli.context import OUTCOMES, RUNNING, CommandContext, ServerRun, open_context
+from client.cli.errors import CommandError, ExitCode, pasteable, quote
+from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
+from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
+from client.cli.reports import deliver_report, remembered_folder
+from client.client_errors import ClientError
 from client.handle import ResearchHandle
-from client.run_results import shortcomings_of
-from client.view.console import Ask, PlainSink, QuietSink, Sink, TerminalSink, follow
-from client.view.rendering import Frame, render_ending
-from contracts.outcome import ResearchResult
+from client.run_results import reasons_of
+from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
+from client.view.rendering import Frame
+from client.view.words import (
+    agent_words,
+    duration,
+    elapsed_at,
+    local_time,
+    printable,
+    providers_words,
+    usage_words,
+    waits_of,
+    waits_words,
+)
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.state import ResearchState
+from contracts.texts import plural
+from contracts.vocabulary import AWAITING, NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus
 from workers.private_files import umask_of_person
+from workers.settings.loading import Flags
+from workflows.run_status import status_of
 
-CLOSING_SECONDS = 15.0
-KEEPS = 'Ctrl-C leaves the run going · research stop last (report now) · research steer last "…"'
+CLOSING_SECONDS: Final = 15.0
+"""A cancelled run saves its state and closes within this time."""
+HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
+SHOW_CURSOR: Final = "\x1b[?25h"
+SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
+"""Statuses of the server that have another name here."""
+WAITING: Final = {
+    RunStatus.AWAITING_CLARIFICATION.value: "research answer {id}",
+    RunStatus.AWAITING_APPROVAL.value: "research approve {id}",
+}
+"""The command that answers a run, by its status."""
+INTERRUPTED, UNKNOWN = "interrupted", "unknown"
+STATUSES: Final = (RUNNING, RunStatus.QUEUED.value, *WAITING, INTERRUPTED, UNKNOWN, *(each.value for each in Outcome))
+LISTED_AT_ONCE: Final = 16  # queries to the server
+
+commands = Commands()
+
+
+# --- watch ---------------------------------------------------------------------------------------------------------
+
+
+@commands.command("watch")
+async def watch(
+    given: RunId = "last",
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="write the report there once it is over")
+    ] = None,
+    then: Annotated[str | None, typer.Option("--then", metavar="CMD", help="a command to run afterwards")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    config: ConfigFile = None,
+) -> int:
+    """Show a run live. Ctrl-C only detaches; the exit code is that of the run.
+
+    research watch last
+    research watch 7k3f --then "notify-send done"
+    """
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        research_id = await context.resolve(given)
+        client = await context.client_if_running()
+        if client is None or not await context.is_running(research_id):
+            result = await context.closed_result(research_id)
+            if result is None:
+                remedy = (
+                    "try again once the server answers" if context.server_away else f"research resume {research_id}"
+                )
+                raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
+        else:
+            question, hint = await context.question(research_id), HINT.format(id=research_id)
+            frame = Frame(research_id, question, context.web_address(research_id), hint=hint)
+            sink = sink_for(frame, quiet=quiet, as_json=as_json)
+            async with first_interrupt() as interrupt:
+                result = await follow_run(client.handle(research_id), sink, interrupt, recover=None, detach=True)
+        if result is None:
+            print_hint(f"detached; the run continues: research watch {research_id}")
+            return ExitCode.COMPLETED
+        folder = out or remembered_folder(context.settings.home, research_id)
+        code = await deliver_report(context, result, folder, as_json=as_json, quiet=quiet, resume="")
+    if then:
+        command = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
+        await asyncio.to_thread(command, then)  # the person's own command
+    return code
 
 
 def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
-    """The live view on a terminal, plain lines elsewhere, nothing when asked for."""
+    """Make the live view on a terminal, plain lines elsewhere, nothing for a quiet command."""
+    console = error_console()
     if quiet:
-        return QuietSink()
-    console = output.terminal()
+        return PlainSink(write=lambda _: None)
     if console.is_terminal and not as_json:
-        return TerminalSink(console, frame)
-    return PlainSink(write=output.tell)
+        return TerminalSink(console, Frame(**{**frame.__dict__, "hint": pasteable(frame.hint)}))
+    return PlainSink(write=print_progress)
 
 
-async def stay_with(
+async def follow_run(
     handle: ResearchHandle,
     sink: Sink,
-    asked: asyncio.Event,
+    interrupt: asyncio.Event,
     *,
     recover: Callable[[], Awaitable[None]] | None,
     detach: bool,
     ask: Ask | None = None,
 ) -> ResearchResult | None:
-    """Show a run until it is over; None when Ctrl-C (`asked`) detached or a cancelled run did not close in time.
+    """Show a run until it is over; None where `interrupt` detached, or a cancelled run did not close in time.
 
-    Without `detach` the first Ctrl-C cancels the run and waits until it is closed.
+    Without `detach` the interrupt cancels the run and waits until it is closed.
     """
     with sink:
         following = asyncio.create_task(follow(handle, sink, recover=recover, ask=ask))
-        waiting = asyncio.create_task(asked.wait())
+        interrupted = asyncio.create_task(interrupt.wait())
         try:
-            await asyncio.wait({following, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({following, interrupted}, return_when=asyncio.FIRST_COMPLETED)
             if following.done():
                 return following.result()
             if detach:
@@ -65,75 +149,280 @@ async def stay_with(
             return following.result() if done else None
         finally:
             following.cancel()
-            waiting.cancel()
-            await asyncio.gather(following, waiting, return_exceptions=True)
-
-
-async def watch(given: str, *, then: str | None, out: Path | None, as_json: bool, quiet: bool) -> int:
-    """Follow a run that goes on elsewhere; how one that is over ended is told at once."""
-    async with open_context(reads_only=True) as context:
-        research_id = await context.resolve(given)
-        client = await context.client_if_running()
-        if client is None or not await context.is_running(research_id):
-            result = await context.closed_result(research_id)
-            if result is None:
-                now = "ask again once the server answers" if context.server_away else f"research resume {research_id}"
-                raise CommandError(f"the run {research_id} cannot be watched now: {now}", ExitCode.FAILED)
-        else:
-            question = await context.question(research_id)
-            frame = Frame(research_id, question, context.web_address(research_id), hint=KEEPS)
-            sink = sink_for(frame, quiet=quiet, as_json=as_json)
-            async with first_interrupt() as asked:
-                result = await stay_with(client.handle(research_id), sink, asked, recover=None, detach=True)
-        if result is None:
-            output.tell(f"detached; the run goes on: research watch {research_id}")
-            return ExitCode.COMPLETED
-        folder = out or remembered_folder(context.settings.home, research_id)
-        documents = {} if folder is None else await context.report_documents(result)
-    code = tell_ending(result, as_json=as_json)
-    if folder is not None and documents:
-        paths = write_all(folder, documents, umask=umask_of_person())
-        output.tell(str(paths.get("html") or paths["md"]))
-    if then:
-        own = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
-        await asyncio.to_thread(own, then)  # the person's own command
-    return code
-
-
-def tell_ending(result: ResearchResult, *, as_json: bool) -> int:
-    """Say how a run ended, and why if there is no report; its exit code."""
-    if as_json:
-        output.document(result.model_dump(mode="json"))
-    else:
-        output.say(render_ending(result))
-        for line in shortcomings_of(result):
-            output.say(Text(f"  {line}", style="yellow"))
-    return exit_code(result.outcome, result.stop_reason)
-
-
-SHOW_CURSOR = "\x1b[?25h"
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+            interrupted.cancel()
+            await asyncio.gather(following, interrupted, return_exceptions=True)
 
 
 @asynccontextmanager
 async def first_interrupt() -> AsyncIterator[asyncio.Event]:
-    """An event that the first Ctrl-C sets (SIGTERM counts, too); a second one ends the process."""
-    asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    """Give an event that the first Ctrl-C or SIGTERM sets; a second one ends the process."""
+    interrupted, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def interrupt() -> None:
-        if asked.is_set():
-            if sys.stderr.isatty():
-                sys.stderr.write(SHOW_CURSOR)
-            sys.stderr.write("\n")
+        if interrupted.is_set():
+            sys.stderr.write((SHOW_CURSOR if sys.stderr.isatty() else "") + "\n")
             sys.stderr.flush()
             os._exit(ExitCode.CANCELLED)
-        asked.set()
+        interrupted.set()
 
-    for number in SIGNALS:
+    for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     try:
-        yield asked
+        yield interrupted
     finally:
-        for number in SIGNALS:
+        for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+# --- status --------------------------------------------------------------------------------------------------------
+
+
+@commands.command("status")
+async def status(given: RunId = "last", *, as_json: AsJson = False, config: ConfigFile = None) -> int:
+    """Print the state of a run; without a server, that of its last checkpoint.
+
+    research status last
+    research status 7k3f --json
+    """
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        known, note = await find_status(context, await context.resolve(given))
+    if as_json:
+        print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
+        return ExitCode.COMPLETED
+    print_result(pasteable(status_table(known)))
+    if note:
+        print_hint(note)
+    return ExitCode.COMPLETED
+
+
+async def find_status(context: CommandContext, research_id: str) -> tuple[ResearchStatus, str]:
+    """Give the status of a run, and a note where it is not that of the run itself. Raises `CommandError`."""
+    client, silence = await context.client_if_running(), ""
+    running = await context.is_running(research_id)
+    state = await context.stored_state(research_id)
+    if client is not None and running:
+        handle = client.handle(research_id)
+        try:
+            return await handle.status(), ""
+        except ClientError as error:
+            silence = str(error)
+            if state is None:
+                begun = ResearchStatus(
+                    research_id=research_id, query=await handle.question() or "", status=RunStatus.RUNNING
+                )
+                return begun, f"nothing is stored yet, and {silence}"
+    if state is None:
+        ended = await context.closed_result(research_id)
+        if ended is None:
+            raise CommandError(
+                f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED
+            )
+        return _status_of_result(ended, await context.question(research_id)), ""
+    sessions = await context.stores.sessions.list()
+    saved_at = next((each.saved_at for each in sessions if each.research_id == research_id), "")
+    known = status_at_checkpoint(state, saved_at, running=running)
+    if silence:
+        seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(saved_at)).total_seconds() if saved_at else 0.0
+        return known, f"as of the last checkpoint, {duration(seconds)} ago: {silence}"
+    if state.result is None and not running and not context.server_away:
+        problem = "the run was interrupted" if known.outcome is None else "its state is saved"
+        return known, f"{problem}: research resume {research_id}"
+    return known, ""
+
+
+def status_at_checkpoint(state: ResearchState, saved_at: str = "", *, running: bool = False) -> ResearchStatus:
+    """Give the status as of the last checkpoint, when the clock of a run stopped that is not `running`."""
+    at = datetime.fromisoformat(saved_at).timestamp() if saved_at else state.clock_started_at
+    known = status_of(state, at)
+    if running or state.result is not None or state.status not in OUTCOMES:
+        return known
+    outcome, reason = OUTCOMES[state.status]
+    return known.model_copy(update={"outcome": outcome, "stop_reason": reason, "ended_at": saved_at or None})
+
+
+def _status_of_result(result: ResearchResult, question: str) -> ResearchStatus:
+    """Give the status of a run that ended without a session: it was refused, or could not begin."""
+    return ResearchStatus(
+        research_id=result.research_id,
+        query=question,
+        status=RunStatus(result.outcome.value),
+        counts=result.counts,
+        usage=result.usage,
+        last_failure="; ".join(reasons_of(result)),
+        outcome=result.outcome,
+        stop_reason=result.stop_reason,
+        started_at=result.started_at,
+        ended_at=result.ended_at or None,
+    )
+
+
+def status_table(status: ResearchStatus) -> str:
+    """Word a status as lines of a label and a value."""
+    begun, now, counts = status.engine != "", datetime.now(tz=UTC), status.counts
+    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
+    found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
+    waits = waits_of(status, now)
+    action, colon, reason = status.last_decision.partition(":")
+    steps = [unit for unit in status.progress.units if unit.label.startswith("step ")]
+    rows: Sequence[tuple[str, str]] = (
+        ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
+        ("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
+        ("question", status.query),
+        ("phase", ", ".join(filter(None, (status.phase or "-", status.progress.summary))) if begun else ""),
+        *((unit.label, f"{unit.mark.value}: {unit.detail}") for unit in steps),
+        *((agent.id, f"{agent_words(agent)}: {agent.task}") for agent in status.agents),
+        ("with", " · ".join(filter(None, (status.strategy, status.engine, status.corpus))) if begun else ""),
+        ("text", status.egress),
+        ("searching", providers_words(status.providers) if status.web else ""),
+        ("started", local_time(status.started_at)),
+        ("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
+        ("waiting", waits_words(waits) if waits else ""),
+        *_questions(status),
+        ("used", usage_words(status) if begun else ""),
+        ("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
+        ("decided", f"{action.replace('_', ' ')}{colon}{reason}"),
+        *(("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
+        ("failed", status.last_failure),
+        ("ended", _ended(status)),
+    )
+    return "\n".join(f"{label:<9} {printable(value)}" for label, value in rows if value)
+
+
+def _questions(status: ResearchStatus) -> list[tuple[str, str]]:
+    """Give what a person is asked, until when, and the commands that answer."""
+    waiting = status.waiting
+    if waiting is None or status.outcome is not None:
+        return []
+    rows = [("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}")]
+    rows += [("", f"{place}. {question}") for place, question in enumerate(waiting.questions, start=1)]
+    return rows + [("", way) for way in waiting.ways(status.research_id)]
+
+
+def _ended(status: ResearchStatus) -> str:
+    if status.stop_reason is None:
+        return ""
+    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
+    natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
+    return when + ("see the limitations in the report" if natural else STOP_REASON_TEXTS[status.stop_reason])
+
+
+# --- list ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A line of `list`."""
+
+    research_id: str
+    status: str
+    when: str
+    """Its last start, ISO 8601; when it was saved where the server no longer knows it."""
+    query: str
+    reason: str = ""
+    """Why a run without a session ended without a report, or its place in the queue."""
+
+    def line(self, width: int) -> Text:
+        """Give the line for a terminal."""
+        line = Text(f"{self.research_id:<{width}}  {self.status:<12} {local_time(self.when)}  ")
+        if self.status in WAITING:
+            line.append(pasteable(WAITING[self.status].format(id=self.research_id)) + "  ", "yellow")
+        if self.reason:
+            line.append(f"{printable(self.reason)}  ", "yellow")
+        return line.append(printable(self.query))
+
+
+@commands.command("list")
+async def list_runs(
+    *,
+    text: Annotated[
+        str, typer.Option("--text", "--query", metavar="TEXT", help="only questions that contain this")
+    ] = "",
+    outcomes: Annotated[
+        list[str], typer.Option("--outcome", metavar="NAME", help="only runs of this status or outcome; repeatable")
+    ] = [],  # noqa: B006  typer makes a new list
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="only those started then or later; 12h, 3d, 2w: ago")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+) -> int:
+    """List runs, newest first, also those that the server no longer has, and those that were refused.
+
+    research list --text vacuum
+    research list --outcome partial,failed --since 2026-11-20
+    research list --outcome running --since 12h --json
+    """
+    statuses, earliest = parse_statuses(outcomes), None if since is None else parse_since(since)
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        rows = await _rows(context)
+    shown = [
+        row
+        for row in rows
+        if text.casefold() in row.query.casefold()
+        and (not statuses or row.status in statuses)
+        and (earliest is None or datetime.fromisoformat(row.when) >= earliest)
+    ][:limit]
+    if as_json:
+        print_json([asdict(row) for row in shown])
+    elif not shown:
+        print_hint('there is no run yet: research run "…" --corpus ./folder' if not rows else "no run matches")
+    width = max((len(row.research_id) for row in shown), default=0)
+    for row in [] if as_json else shown:
+        print_result(row.line(width), cut=True)
+    return ExitCode.COMPLETED
+
+
+def parse_statuses(given: list[str]) -> tuple[str, ...]:
+    """Give the statuses of `partial,refused` and of a repeated option. Raises `CommandError`."""
+    names = tuple(name.strip().replace("-", "_") for text in given for name in text.split(",") if name.strip())
+    unknown = next((name for name in names if name not in STATUSES), None)
+    if unknown is not None:
+        raise CommandError(f"--outcome has no {quote(unknown)}: it takes {', '.join(STATUSES)}")
+    return names
+
+
+def parse_since(given: str) -> datetime:
+    """Give the time of `2026-11-20`, `2026-11-20T14:00`, or `12h`, `3d`, `2w` ago. Raises `CommandError`."""
+    span = re.fullmatch(r"(\d{1,4})([hdw])", given.strip())
+    if span is not None:
+        return datetime.now(tz=UTC) - int(span[1]) * timedelta(hours={"h": 1, "d": 24, "w": 168}[span[2]])
+    try:
+        return datetime.fromisoformat(given.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise CommandError("--since takes a date such as 2026-11-20, or 12h, 3d or 2w for that long ago") from None
+
+
+async def _rows(context: CommandContext) -> list[RunRow]:
+    """Give a row for each run of the session store and of the server."""
+    on_server = {run.research_id: run for run in await context.server_runs()}
+    rows = []
+    for session in await context.stores.sessions.list():
+        run = on_server.pop(session.research_id, None)
+        status = session.status
+        if not session.closed and run is not None and run.status == RUNNING:
+            status = status if status in {each.value for each in AWAITING} else RUNNING
+        elif not session.closed:
+            status = UNKNOWN if context.server_away else INTERRUPTED
+        when = run.started_at if run is not None else session.saved_at
+        rows.append(RunRow(session.research_id, status, when, session.query))
+    slots = asyncio.Semaphore(LISTED_AT_ONCE)
+    rows += await asyncio.gather(*(_unstored_row(context, run, slots) for run in on_server.values()))
+    return sorted(rows, key=lambda row: datetime.fromisoformat(row.when), reverse=True)
+
+
+async def _unstored_row(context: CommandContext, run: ServerRun, slots: asyncio.Semaphore) -> RunRow:
+    """Give the row of a run that only the server knows: it is queued or has just begun, or was refused."""
+    status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
+    async with slots:
+        try:
+            handle = (await context.running_client()).handle(run.research_id)
+            question = await handle.question() or ""
+            if run.status != RUNNING:
+                result = await handle.result()
+                status, reason = result.outcome.value, "; ".join(reasons_of(result))
+            elif (known := await handle.status()).queue_place is not None:
+                status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
+        except ClientError as error:  # one run that cannot be read hides no other
+            reason = str(error)
+    return RunRow(run.research_id, status, run.started_at, question, reason)

@@ -1,8 +1,9 @@
-"""Watching a run: the queries `status` and `events(after)` once a second, shown live or as plain lines."""
+"""Watch a run: ask for `status` and `events(after)` once a second, and show both live or as plain lines."""
 
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,53 +15,53 @@ from rich.segment import Segment
 
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.live_view import LiveView, fold, with_status
-from client.view.plain_lines import SILENT_SECONDS, SILENT_SECONDS_OF_WAITS, PlainLines, describe_standing
-from client.view.rendering import Frame, queue_words, render_live
+from client.view.rendering import Frame, render_live
+from client.view.words import EventLines, progress_line, queue_words
 from contracts.outcome import Event, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
 
 Ask = Callable[[Waiting], Awaitable[None]]
-"""Asks a person at this terminal, or says where an answer can be given."""
+"""Asks the person at this terminal, or prints the commands that answer."""
 
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
 LAST_LOOK_SECONDS: Final = 5.0
-FRAME_BEGINS: Final = "\x1b[?2026h"
-FRAME_ENDS: Final = "\x1b[?2026l"
+SHOWN_NEWS: Final = 4  # lines below the live view
+SILENT_SECONDS: Final = 10.0
+"""Plain lines: without news for so long, a line gives the state of the run."""
+SILENT_SECONDS_OF_PERSON: Final = 600.0
+"""The same while a person is waited for, which may take days."""
+FRAME_BEGINS, FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know DEC's mode 2026 draw everything between these marks at once; others ignore them."""
 
 
 class Sink(Protocol):
-    """Where a watcher shows what it sees."""
+    """Shows what a watcher reads of a run."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exception: object) -> None: ...
 
-    def show(self, view: LiveView, news: list[Event]) -> None:
-        """A newer view, and the events that made it newer."""
+    def show(self, status: ResearchStatus, news: list[Event]) -> None:
+        """Show a newer status, and the events since the one before."""
 
     def notice(self, text: str) -> None:
-        """A word of the watcher itself; empty takes it back."""
+        """Show a message of the watcher itself; an empty one takes it back."""
 
-    def give_way(self) -> None:
+    def pause(self) -> None:
         """Leave the terminal to a question."""
 
-    def come_back(self) -> None:
+    def resume(self) -> None:
         """Show the run again."""
 
 
 class SteadyLive(Live):
-    """Draws a frame only when it differs from the one before, and so that the terminal shows it at once.
-
-    Terminals that know DEC's mode 2026 show nothing of what stands between its two marks until the second; the others
-    pass over them.
-    """
+    """Draws a frame only when it differs from the one before."""
 
     _shown: list[list[Segment]] | None = None
 
     def refresh(self) -> None:
-        """Draw the frame if there is anything new in it."""
+        """Draw the frame if it is a new one."""
         with self._lock:
             frame = self.console.render_lines(self.get_renderable())
             if frame == self._shown:
@@ -74,12 +75,14 @@ class SteadyLive(Live):
 
 @dataclass
 class TerminalSink:
-    """The live view. It looks several times a second whether there is anything new to draw: the clock goes on."""
+    """The live view: it is drawn several times a second, so that clocks go on between two answers of the run."""
 
     console: Console
     frame: Frame
-    view: LiveView = field(default_factory=LiveView)
     clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
+    _status: ResearchStatus | None = None
+    _lines: EventLines = field(default_factory=EventLines)
+    _news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
     _live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -87,7 +90,6 @@ class TerminalSink:
             console=self.console,
             get_renderable=self.draw,
             refresh_per_second=FRAMES_PER_SECOND,
-            transient=False,
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -99,37 +101,37 @@ class TerminalSink:
             self.frame = replace(self.frame, hint="", notice="")
             self._live.stop()
 
-    def show(self, view: LiveView, news: list[Event]) -> None:
-        """Keep the newest view for the next frame."""
-        del news
-        self.view = view
+    def show(self, status: ResearchStatus, news: list[Event]) -> None:
+        """Use this status and the newest lines for the next frame."""
+        self._status = status
+        self._news.extend(self._lines.of(news))
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
         self.frame = replace(self.frame, notice=text)
 
-    def give_way(self) -> None:
-        """Stop drawing; what was drawn stays above the question."""
+    def pause(self) -> None:
+        """Stop drawing; the last frame stays above the question."""
         if self._live is not None:
             self._live.stop()
 
-    def come_back(self) -> None:
-        """Draw below what was said."""
+    def resume(self) -> None:
+        """Draw below the answer."""
         self.__enter__()
 
     def draw(self) -> RenderableType:
-        """One frame: the clock goes on between two answers of the run."""
-        return render_live(self.view, replace(self.frame, now=self.clock()))
+        """Draw one frame."""
+        return render_live(self._status, self._news, self.frame, self.clock())
 
 
 @dataclass
 class PlainSink:
-    """Lines for logs and pipes: the news, and after a while without any where the run stands."""
+    """Lines for logs and pipes; with `write` that does nothing, a quiet command."""
 
     write: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    _lines: PlainLines = field(default_factory=PlainLines)
-    _spoke_at: float | None = None
+    _lines: EventLines = field(default_factory=EventLines)
+    _written_at: float | None = None
     _notice: str = ""
 
     def __enter__(self) -> Self:
@@ -138,19 +140,16 @@ class PlainSink:
     def __exit__(self, *exception: object) -> None:
         return
 
-    def show(self, view: LiveView, news: list[Event]) -> None:
-        """Write the news."""
-        lines = self._lines.of(news)
-        now = self.clock()
-        over = view.status is not None and view.status.outcome is not None
-        waits = view.status is not None and view.status.waiting is not None
-        silent = SILENT_SECONDS_OF_WAITS if waits else SILENT_SECONDS
-        if not lines and not over and self._spoke_at is not None and now - self._spoke_at >= silent:
-            lines = [describe_standing(view, datetime.now().astimezone())]
+    def show(self, status: ResearchStatus, news: list[Event]) -> None:
+        """Write the news, or after a while without any the state of the run."""
+        lines, now = self._lines.of(news), self.clock()
+        silence = SILENT_SECONDS if status.waiting is None else SILENT_SECONDS_OF_PERSON
+        if not lines and status.outcome is None and self._written_at is not None and now - self._written_at >= silence:
+            lines = [progress_line(status, datetime.now().astimezone())]
         for line in lines:
             self.write(line)
-        if lines or self._spoke_at is None:
-            self._spoke_at = now
+        if lines or self._written_at is None:
+            self._written_at = now
 
     def notice(self, text: str) -> None:
         """Write a notice once."""
@@ -158,33 +157,11 @@ class PlainSink:
             self.write(text)
         self._notice = text
 
-    def give_way(self) -> None:
-        """Lines are never in the way."""
+    def pause(self) -> None:
+        """Do nothing: lines are never in the way."""
 
-    def come_back(self) -> None:
-        """Lines are never in the way."""
-
-
-class QuietSink:
-    """Shows nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
-
-    def show(self, view: LiveView, news: list[Event]) -> None:
-        """Nothing."""
-
-    def notice(self, text: str) -> None:
-        """Nothing."""
-
-    def give_way(self) -> None:
-        """Nothing."""
-
-    def come_back(self) -> None:
-        """Nothing."""
+    def resume(self) -> None:
+        """Do nothing."""
 
 
 async def follow(
@@ -197,11 +174,9 @@ async def follow(
 ) -> ResearchResult:
     """Show a run until it is over and give its result.
 
-    `ask` is called each time that the run waits for something new of a person, and cancelled when it no longer does;
-    what it raises ends the following.
-
-    `recover` is called when the server does not answer, or when whatever answers does not know the run (the dev
-    server can be restarted, and another may have come up in its place); without it `ServerUnreachable` is raised.
+    `ask` is called for each new wait for a person, and cancelled when that is over; its errors end the following.
+    `recover` is called when the server does not answer, or does not know the run: a dev server may have been replaced
+    by another one. Without it raises `ServerUnreachable` and `RunUnknown`.
     """
     watcher = _Watcher(handle, sink, ask)
     ending = asyncio.create_task(_result(handle, recover, sink))
@@ -215,7 +190,7 @@ async def follow(
                 await watcher.look()
         watcher.conclude(result)
     finally:
-        await watcher.close()
+        await watcher.stop_asking()
         ending.cancel()
         with contextlib.suppress(asyncio.CancelledError, ClientError):
             await ending
@@ -223,76 +198,69 @@ async def follow(
 
 
 class _Watcher:
-    """Folds what the queries tell; a query that fails is told as a notice, the next one may work."""
+    """Passes answers of the run on to a sink; a query that fails becomes a notice, the next one may work."""
 
     def __init__(self, handle: ResearchHandle, sink: Sink, ask: Ask | None) -> None:
-        self._handle, self._sink, self._ask_person = handle, sink, ask
-        self._asked: tuple[WaitKind, int, int] | None = None
+        self._handle, self._sink, self._ask = handle, sink, ask
+        self._waiting: tuple[WaitKind, int, int] | None = None
         self._asking: asyncio.Task[None] | None = None
-        self._view = LiveView()
+        self._status: ResearchStatus | None = None
         self._cursor = 0
 
     async def look(self) -> None:
+        """Read status and events once, and ask the person if the run waits for one."""
         try:
-            status, news = await self._ask()
+            self._status = await self._handle.status()
+            news = await self._news()
         except ClientError as error:
             self._sink.notice(str(error))
             return
-        self._sink.notice(queue_words(status))
-        self._view = with_status(fold(self._view, news), status)
-        self._sink.show(self._view, news)
-        await self._look_after_person(status.waiting)
+        self._sink.notice(queue_words(self._status))
+        self._sink.show(self._status, news)
+        await self._ask_person(self._status.waiting)
 
     def conclude(self, result: ResearchResult) -> None:
-        """Show that the run is over, also where nobody answers any more."""
-        status = self._view.status
-        if status is not None and status.outcome is None:
+        """Show that the run is over, also where no worker answers any more."""
+        if self._status is not None and self._status.outcome is None:
             over = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
-            self._view = with_status(self._view, status.model_copy(update=over))
-            self._sink.show(self._view, [])
+            self._sink.show(self._status.model_copy(update=over), [])
 
-    async def close(self) -> None:
-        """Ask no more."""
+    async def stop_asking(self) -> None:
+        """Withdraw an open question."""
         if self._asking is not None:
-            self._asking.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ClientError):
-                await self._asking
-            self._asking = None
-            self._sink.come_back()
-
-    async def _look_after_person(self, waiting: Waiting | None) -> None:
-        """Begin to ask for what is new, and stop asking what somebody answered elsewhere."""
-        now = None if waiting is None else (waiting.kind, waiting.round, waiting.plan_version)
-        if self._asking is not None and (self._asking.done() or now != self._asked):
             asking, self._asking = self._asking, None
             asking.cancel()
-            self._sink.come_back()
+            self._sink.resume()
             with contextlib.suppress(asyncio.CancelledError, ClientError):
                 await asking
-        if waiting is not None and now != self._asked and self._ask_person is not None:
-            self._sink.give_way()
-            self._asking = asyncio.ensure_future(self._ask_person(waiting))
-        self._asked = now
 
-    async def _ask(self) -> tuple[ResearchStatus, list[Event]]:
-        status = await self._handle.status()
+    async def _ask_person(self, waiting: Waiting | None) -> None:
+        """Ask a new question, and withdraw one that was answered from another terminal."""
+        now = None if waiting is None else (waiting.kind, waiting.round, waiting.plan_version)
+        if self._asking is not None and (self._asking.done() or now != self._waiting):
+            await self.stop_asking()
+        if waiting is not None and now != self._waiting and self._ask is not None:
+            self._sink.pause()
+            self._asking = asyncio.ensure_future(self._ask(waiting))
+        self._waiting = now
+
+    async def _news(self) -> list[Event]:
         news: list[Event] = []
-        while True:
-            page = await self._handle.events(self._cursor)
-            news.extend(page.events)
-            if page.next == self._cursor or not page.events:
-                return status, news
+        while (page := await self._handle.events(self._cursor)).events:
+            news += page.events
             self._cursor = page.next
+        return news
 
 
 async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]] | None, sink: Sink) -> ResearchResult:
-    doubted = False
+    unknown_before = False
     while True:
         try:
             return await handle.result()
         except (ServerUnreachable, RunUnknown) as error:
-            if recover is None or (doubted and isinstance(error, RunUnknown)):
+            unknown = isinstance(error, RunUnknown)
+            if recover is None or (unknown and unknown_before):
                 raise
-            doubted = isinstance(error, RunUnknown)
+            unknown_before = unknown
             sink.notice("the server stopped: restarting it, the run continues where it was")
             await recover()

@@ -188,8 +188,8 @@ def test_the_record_is_readable_without_an_engine(bench: Bench, first_run: subpr
     assert report.stdout.startswith("# ")
     sources = only_document(bench.run("sources", "first", "--json").stdout)
     cited = next(source for source in sources if source["citation"] == 1)
-    assert "frozen" in bench.run("source", "first", "1").stdout
-    assert bench.run("source", "first", cited["id"], "--raw").stdout.startswith("# ")
+    assert "frozen" in bench.run("sources", "first", "1").stdout
+    assert bench.run("sources", "first", cited["id"], "--raw").stdout.startswith("# ")
     assert only_document(bench.run("decisions", "first", "--json").stdout)
     assert bench.run("audit", "first").returncode == 0
     assert describe_server(bench.home) is None

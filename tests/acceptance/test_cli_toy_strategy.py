@@ -54,8 +54,7 @@ def test_the_estimate_names_its_roles(bench: Bench, endpoint: tuple[str, Path]) 
     """`--dry-run` counts the calls of the roles that it declares, and of no others."""
     shown = bench.run("run", *ASKED, "--model", "m", "--model-url", endpoint[0], "--dry-run", "--json")
     assert shown.returncode == 0, shown.stderr
-    roles = [role["role"] for role in only_document(shown.stdout)["estimate"]["by_role"]]
-    assert roles == ["scout", "analyzer", "scribe"]
+    assert only_document(shown.stdout)["estimate"]["calls"] == {"low": 4, "high": 12}
 
 
 def test_it_runs_and_shows_its_units_and_its_name(bench: Bench) -> None:

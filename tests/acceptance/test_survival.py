@@ -134,6 +134,8 @@ async def test_killed_while_indexing(tmp_path: Path) -> None:
         await process.communicate()
         code, output, errors = await made.command("corpus", "add", str(made.documents))
         assert code == 0, errors
-        code, output, errors = await made.command("search", "vacuum and locks", "--corpus", "documents", "--json")
+        code, output, errors = await made.command(
+            "doctor", "--search", "vacuum and locks", "--corpus", "documents", "--json"
+        )
     assert code == 0, errors
     assert json.loads(output)

@@ -85,8 +85,8 @@ def test_a_run_is_watched_safely(watched: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("source", "evil", "1", "--raw"),
-        ("source", "evil", "1"),
+        ("sources", "evil", "1", "--raw"),
+        ("sources", "evil", "1"),
         ("sources", "evil"),
         ("sources", "evil", "--json"),
         ("report", "evil"),
@@ -114,7 +114,7 @@ def test_raw_is_raw_for_another_program(bench: Bench, watched: str) -> None:
     numbers = range(1, 10)
     found = [
         subprocess.run(
-            bench.command("source", "evil", str(number), "--raw"),
+            bench.command("sources", "evil", str(number), "--raw"),
             check=False,
             capture_output=True,
             cwd=bench.work,

@@ -36,7 +36,7 @@ def commands() -> dict[str, set[str]]:
 
 def _commands(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
     for key, child in getattr(command, "commands", {}).items():
-        yield from _commands(child, f"{name} {key}".strip())
+        yield from _commands(child.load() if hasattr(child, "load") else child, f"{name} {key}".strip())
     options = {option for parameter in getattr(command, "params", []) for option in parameter.opts}
     yield name, options | {"--help"}
 
@@ -51,7 +51,9 @@ def code_of(path: Path) -> list[str]:
 
 
 def named_commands(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Command and options of each call of `research` that a page shows."""
+    """Command and options of each call of `research` on a page; decisions and changelog name earlier ones."""
+    if path.name == "CHANGELOG.md" or path.parent.name == "decisions":
+        return
     for code in code_of(path):
         found = re.match(r"(?:\$ )?(?:\.venv/bin/)?research ((?:corpus )?[a-z]+)\b(.*)", code.strip())
         if found:

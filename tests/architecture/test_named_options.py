@@ -13,8 +13,8 @@ from tests.architecture.repository import PACKAGES, ROOT, python_files, tracked_
 CALL = re.compile(r"(?<![\w./-])research ([a-z]+)([^`\n;→·()]*)")
 QUOTED = re.compile(r"`research ([a-z]+)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-OF_OTHERS = {"--headless", "--ui-disable-news-fetch", "--retention-days", "--wait-seconds"}
-"""Options of the Temporal server and of `python -m workers.setup`."""
+OF_OTHERS = {"--from", "--headless", "--ui-disable-news-fetch", "--retention-days", "--wait-seconds"}
+"""Options of the Temporal server, of kubectl and of `python -m workers.setup`."""
 
 
 def options_of(command: Any) -> set[str]:
@@ -24,8 +24,8 @@ def options_of(command: Any) -> set[str]:
 
 
 ROOT_COMMAND: Any = typer.main.get_command(app)
-COMMANDS: dict[str, set[str]] = {name: options_of(command) for name, command in ROOT_COMMAND.commands.items()}
-KNOWN = options_of(ROOT_COMMAND) | OF_OTHERS
+COMMANDS: dict[str, set[str]] = {name: options_of(command.load()) for name, command in ROOT_COMMAND.commands.items()}
+KNOWN = options_of(ROOT_COMMAND).union(OF_OTHERS, *COMMANDS.values())
 
 
 def texts_of_code() -> Iterator[tuple[str, str]]:

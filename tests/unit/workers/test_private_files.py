@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.report_files import write_atomically
+from client.cli.reports import write_atomically
 from workers import private_files
 from workers.private_files import files_of_person, keep_files_private, repair_home, umask_of_person
 

@@ -47,7 +47,7 @@ async def resume(world: World, stopped: ResearchState, **fields: Any) -> Researc
     fresh = await begin(world, strategy="reflective", **fields)
     assert fresh.resolved is not None
     stored = ResearchState.unpack(stopped.pack())
-    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resumed)
+    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resume)
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     await Driver(ResearchRun(later, Inbox(), world.host()), ReflectiveStrategy()).conduct()
     return later
@@ -297,7 +297,9 @@ async def test_a_model_that_is_out_of_reach_from_the_start_ends_the_run(tmp_path
 async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
     """No step finds anything: the outcome is empty, and the report says so (C0-13)."""
     world = World(tmp_path)
-    state = await begin(world, query="What does CockroachDB charge for quantum replication?", strategy="reflective", depth="light")
+    state = await begin(
+        world, query="What does CockroachDB charge for quantum replication?", strategy="reflective", depth="light"
+    )
     await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
     assert state.result is not None
     assert (state.result.outcome, state.citations) == (Outcome.EMPTY, [])

@@ -1,6 +1,9 @@
-"""Everything that the command says passes one guard."""
+"""Printed text, errors, ids and files of reports."""
 
 import io
+import json
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console, Group
@@ -8,46 +11,196 @@ from rich.table import Table
 from rich.text import Text
 
 from client.cli import output
+from client.cli.context import check_id, new_id, resolve_id
+from client.cli.errors import CommandError, ExitCode, exit_code, explain, pasteable, run_guarded
+from client.cli.reports import default_folder, first_section, write_atomically, write_report
+from client.client_errors import NoWorker, RunClosed, RunUnknown
+from contracts.vocabulary import Outcome, StopReason
+from providers.errors import CorpusUnknown, StorageFull
+from workers.dev_server import ServerError
+from workers.settings.loading import SettingsError
 
 ATTACK = "\x1b]0;owned\x07\x9b31m\u202eevil"
 
 
 def test_lines_are_safe_in_any_form(capfd: pytest.CaptureFixture[str]) -> None:
-    """Lines of the result, cut ones, lines beside it, and JSON hold no control character, also in a pipe."""
-    output.say(ATTACK)
-    output.say_cut(Text(ATTACK))
-    output.tell(ATTACK)
-    output.document({"title": ATTACK})
-    output.json_line({"title": ATTACK})
+    """Results, cut lines, progress and JSON have no control character, also in a pipe."""
+    output.print_result(ATTACK)
+    output.print_result(Text(ATTACK), cut=True)
+    output.print_progress(ATTACK)
+    output.print_json({"title": ATTACK})
+    output.print_json({"title": ATTACK}, indent=None)
     said = "".join(capfd.readouterr())
     assert said.count("evil") == 5
     assert not set(said) & set("\x1b\x07\x9b\u202e")
 
 
-def test_raw_bytes_stay_in_a_pipe(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_bytes_stay_unchanged_in_a_pipe(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Another program gets the bytes themselves."""
-    output.raw(ATTACK.encode())
+    output.print_bytes(ATTACK.encode())
     assert capfdbinary.readouterr().out == ATTACK.encode()
 
 
-def test_a_live_view_keeps_its_own_codes_alone() -> None:
-    """Colours of ours pass; texts within tables cannot add any."""
+def test_a_live_view_keeps_only_its_own_codes() -> None:
+    """Our colours pass; texts within tables cannot add any."""
     table = Table.grid()
     table.add_row(Text(ATTACK, style="red"))
-    console = output.SafeConsole(file=io.StringIO(), force_terminal=True, width=80, color_system="standard")
-    console.print(Group(table, Text(ATTACK)))
-    plain = Console(file=io.StringIO(), force_terminal=True, width=80, color_system="standard")
-    plain.print(Text("x", style="red"))
-    written = console.file.getvalue()
-    assert "\x1b[31m" in written
-    assert "\x1b]" not in written
-    assert not set(written) & set("\x07\x9b\u202e")
+    file = io.StringIO()
+    output.SafeConsole(file=file, force_terminal=True, width=80, color_system="standard").print(
+        Group(table, Text(ATTACK))
+    )
+    plain = io.StringIO()
+    Console(file=plain, force_terminal=True, width=80, color_system="standard").print(Text("x", style="red"))
+    assert "\x1b[31m" in plain.getvalue()
+    assert "\x1b[31m" in file.getvalue()
+    assert "\x1b]" not in file.getvalue()
+    assert not set(file.getvalue()) & set("\x07\x9b\u202e")
 
 
 def test_a_path_stays_whole_on_a_narrow_terminal() -> None:
-    """Lines break between words; a word that has no room is left to the terminal, which copies it in one piece."""
+    """Lines break between words; a word without room is left to the terminal, which copies it in one piece."""
     path = "reports/2026-11-23-how-does-a-context-manager-suppress/report.html"
-    console = output.SafeConsole(file=io.StringIO(), force_terminal=True, width=40)
+    file = io.StringIO()
+    console = output.SafeConsole(file=file, force_terminal=True, width=40)
     output._print_wrapped(console, Text(f"  {path}   (md and json lie beside it, as always)"))
-    lines = console.file.getvalue().splitlines()
-    assert lines == [f"  {path}", "     (md and json lie beside it, as", "  always)"]
+    assert file.getvalue().splitlines() == [f"  {path}", "     (md and json lie beside it, as", "  always)"]
+
+
+def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They are written as the command was called, unless the shell finds it by its name."""
+    line = "next: research open last · see `research doctor`; ./research/x stays"
+    assert pasteable(line) == line
+    program = tmp_path / "bin" / "research"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program), "run"])
+    assert pasteable(line) == f"next: {program} open last · see `{program} doctor`; ./research/x stays"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert pasteable(line) == line
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (CommandError("x"), 2),
+        (RunUnknown("x"), 2),
+        (RunClosed("x"), 2),
+        (NoWorker("x"), 4),
+        (SettingsError("x"), 2),
+        (ServerError("x"), 4),
+        (CorpusUnknown("x"), 2),
+        (StorageFull("x"), 4),
+        (PermissionError(13, "Permission denied", "/some/where"), 4),
+    ],
+)
+def test_expected_errors_have_a_message_and_a_code(error: Exception, code: int) -> None:
+    """No traceback, no crash file."""
+    explained = explain(error)
+    assert explained is not None
+    assert (bool(explained[0]), explained[1]) == (True, code)
+
+
+def test_the_process_ends_with_a_message_whatever_happens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unforeseen error writes its traceback to a file, if that is possible; Ctrl-C has exit code 5."""
+
+    def ended_by(error: BaseException, home: Path) -> tuple[int, str]:
+        def command() -> int:
+            raise error
+
+        return run_guarded(command, lambda: home), capsys.readouterr().err
+
+    code, said = ended_by(KeyError("surprise"), tmp_path)
+    (path,) = (tmp_path / "crashes").iterdir()
+    assert (code, said) == (1, f"research: internal error (KeyError); please report it with {path}\n")
+    assert "surprise" in path.read_text()
+    code, said = ended_by(ValueError("x"), path)
+    assert (code, "please report it" in said) == (1, True)
+    assert ended_by(KeyboardInterrupt(), tmp_path) == (5, "research: stopped\n")
+
+
+def test_every_end_of_a_run_has_its_exit_code() -> None:
+    """Scripts rely on them."""
+    codes = {outcome: exit_code(outcome, StopReason.INTERNAL_ERROR) for outcome in Outcome}
+    assert codes == {
+        Outcome.COMPLETED: ExitCode.COMPLETED,
+        Outcome.PARTIAL: ExitCode.PARTIAL,
+        Outcome.EMPTY: ExitCode.EMPTY,
+        Outcome.REFUSED: ExitCode.FAILED,
+        Outcome.CANCELLED: ExitCode.CANCELLED,
+        Outcome.TIMED_OUT: ExitCode.TIMED_OUT,
+        Outcome.FAILED: ExitCode.FAILED,
+    }
+    assert exit_code(Outcome.REFUSED, StopReason.INVALID_INPUT) == 2
+    assert exit_code(Outcome.REFUSED, StopReason.NO_PROVIDERS) == 7
+
+
+def test_a_run_is_named_by_its_id_a_beginning_or_an_end() -> None:
+    """`last` is the newest; an ambiguous or unknown name is refused with the way to the list."""
+    known = ["r-20261121-7k3f", "r-20261121-9xyz", "backups"]
+    assert resolve_id("last", known) == known[0]
+    assert [resolve_id(given, known) for given in ("7k3f", "9xyz", "back", known[1])] == [
+        *known[:2],
+        known[2],
+        known[1],
+    ]
+    for given, problem in (("r-2026", "fits several runs"), ("z9", "see `research list`"), ("", "no run ''")):
+        with pytest.raises(CommandError, match=problem):
+            resolve_id(given, known)
+    assert check_id(new_id()).startswith("r-2")
+    for given in ("last", "../x", "x" * 65):
+        with pytest.raises(CommandError, match="--id takes"):
+            check_id(given)
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("How does PostgreSQL prevent transaction ID wraparound?", "how-does-postgresql-prevent-transaction-id"),
+        ("Über Äpfel & Öl?", "uber-apfel-ol"),
+        ("什么是数据库?", "report"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("x" * 80, "x" * 48),
+    ],
+)
+def test_a_folder_has_a_plain_short_name(question: str, name: str) -> None:
+    """No part of a question can leave the folder `reports`."""
+    folder = default_folder(question, "r-1")
+    assert (folder.parent, folder.name[11:]) == (Path("reports"), name)
+
+
+def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same question on the same day gets a folder of its own; the same run gets its folder again."""
+    monkeypatch.chdir(tmp_path)
+    first = default_folder("Why?", "r-20261121-aaaa")
+    write_report(first, {"json": json.dumps({"research_id": "r-20261121-aaaa"}).encode(), "md": b"old"})
+    assert default_folder("Why?", "r-20261121-aaaa") == first
+    assert default_folder("Why?", "r-20261121-bbbb").name == f"{first.name}-bbbb"
+    write_report(first, {"md": b"new"})
+    assert (first / "report.md").read_bytes() == b"new"
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    """A target that cannot be replaced leaves no half-written file."""
+    target = tmp_path / "report.md"
+    target.mkdir()
+    (target / "x").touch()
+    with pytest.raises(OSError, match=r"report\.md"):
+        write_atomically(target, b"text")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
+
+
+def test_the_terminal_shows_the_first_section_with_its_sources() -> None:
+    """At most some twenty lines, then the titles of the numbers in them."""
+    long = "\n\n".join(f"Paragraph {number} of many. [{1 + number % 2}]" for number in range(40))
+    report = {
+        "report": {"markdown": f"# Q\n\nAbout.\n\n## Short answer\n\nSo it is. [2]\n\n{long}\n\n## Sources\n\n- [3] C"},
+        "sources": [{"id": name, "title": f"Title\x1b {name}"} for name in ("a", "b", "c")],
+        "citations": [{"number": place, "source_id": name} for place, name in enumerate(("a", "b", "c"), start=1)],
+    }
+    lines = first_section({"json": json.dumps(report).encode()})
+    assert lines[:3] == ["Short answer", "", "So it is. [2]"]
+    assert lines[-3:] == ["[1] Title a", "[2] Title b", ""]
+    assert "…" in lines
+    assert len(lines) <= 26
+    assert first_section({"md": b"# Draft"}) == []

@@ -1,133 +1,176 @@
-"""Whether those that a run would ask answer, and whether a stored run finds its models here."""
+"""Before a run: reachable services, the endpoints of a resumed run, the lines about egress, and the estimate."""
 
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from client.cli.command_errors import CommandError, ExitCode
-from client.cli.options import RunOptions
-from client.cli.preflight import check_model_named, check_reachable, model_flags, resolve_here, use_local_endpoints
-from client.view.decision_wording import engine_words, searching_words
-from contracts.request import ResearchRequest
-from contracts.resolved import ResolvedResearch
+from client.cli.errors import CommandError, ExitCode
+from client.cli.preflight import Range, _probed, _resolve, _resolve_again, estimated, limits_words, preflight
+from client.view.words import providers_words
+from contracts.presets import preset
+from contracts.request import Depth, ResearchRequest
+from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.vocabulary import EngineKind, ThinkMode
+from providers.models.prices import PriceEntry
+from tests.fakes import states
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 from workers.settings.web_search import WebSearchSettings
 
 SILENT = "http://127.0.0.1:1"
-NOTHING = RunOptions()
+LIMITS = preset("supervisor", Depth.MEDIUM)
+PRICES = {"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)}
 
 
 @pytest.fixture
 def answering() -> Iterator[str]:
-    """An address that takes connections; nothing is asked there."""
+    """An address that accepts connections; no request is made there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def web(wikipedia: str) -> Settings:
+    """Settings with these addresses of search services."""
     addresses = {"WIKIPEDIA_BASE_URL": wikipedia, "SEMANTIC_SCHOLAR_BASE_URL": SILENT, "SEARXNG_URL": SILENT}
-    return Settings(web_search=WebSearchSettings(addresses=addresses))
+    return Settings(web_search=WebSearchSettings(variables=addresses))
 
 
-def asked(settings: Settings, **values: object) -> ResolvedResearch:
-    return resolve_here(ResearchRequest.model_validate({"query": "q", **values}), settings)
+def model_at(url: str, model: str = "m") -> Settings:
+    """Settings with one model."""
+    return Settings(models=ModelsSettings(default=model, base_url=url))
 
 
-async def test_who_cannot_be_reached_is_named_and_not_counted_on(answering: str) -> None:
-    """First lines, where text goes and the estimate speak of those that can be asked (S0-102)."""
-    settings = web(answering)
-    known = await check_reachable(asked(settings), settings)
+def resolved(settings: Settings, **values: object) -> ResolvedResearch:
+    """A request as a worker of this machine resolves it."""
+    return _resolve(ResearchRequest.model_validate({"query": "q", **values}), settings)
+
+
+async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
+    context: Any = SimpleNamespace(settings=Settings())
+    assert await preflight(context, ResearchRequest(query="q", corpus="manual")) == "nothing leaves this machine"
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "nothing leaves this machine"
+    assert lines[1].startswith("engine: extractive")
+    assert lines[2] == "limits: 3 iterations of 5 sub-queries, 60 sources, 15:00 minutes"
+    away, here = model_at("https://models.example/v1"), model_at("http://127.0.0.1:8080")
+    assert resolved(away, corpus="manual", engine="extractive").egress == "nothing leaves this machine"
+    assert resolved(away, corpus="manual").egress == "passages go to models.example"
+    assert resolved(here, corpus="manual").egress == "passages go to 127.0.0.1:8080 (this machine)"
+    searching = resolved(Settings())
+    assert searching.web
+    assert "searches go to " in searching.egress
+    assert any("TAVILY_API_KEY" in line for line in searching.advice)
+    context.settings = Settings(temporal_variables={"TEMPORAL_ADDRESS": SecretStr("cluster:7233")})
+    assert await preflight(context, ResearchRequest(query="q", corpus="manual")) is None
+    assert "the cluster's workers decide" in capsys.readouterr().err
+
+
+async def test_providers_that_cannot_be_reached_are_named_and_not_used(answering: str) -> None:
+    """The lines, egress and estimate have the others alone; a folder is searched without the web (S0-102)."""
+    known = await _probed(resolved(web(answering)), web(answering))
     assert [choice.name for choice in known.providers if choice.available] == ["wikipedia"]
-    words = searching_words(known)
-    assert words.startswith("searching with wikipedia; not with semantic_scholar (127.0.0.1 is not reachable at port 1")
-    assert "127.0.0.1:1;" not in known.egress
+    assert providers_words(known.providers).startswith("with wikipedia; not with semantic_scholar (127.0.0.1 is not")
     assert answering.removeprefix("http://") in known.egress
-
-
-async def test_with_a_folder_a_run_goes_on_without_the_web() -> None:
-    """Nobody of the web answers: the folder is searched, and the others are named."""
-    settings = web(SILENT)
-    known = await check_reachable(asked(settings, corpus="manual", web=True), settings)
-    assert not known.web
-    assert searching_words(known).startswith("searching with corpus; not with semantic_scholar (127.0.0.1 is not")
-
-
-async def test_with_nobody_to_ask_the_run_is_refused_with_what_to_set() -> None:
-    """Exit code 7 before any work, each provider with its reason, others with what they need (S0-102)."""
-    settings = web(SILENT)
+    assert "127.0.0.1:1;" not in known.egress
+    local = await _probed(resolved(web(SILENT), corpus="manual", web=True), web(SILENT))
+    assert (local.web, providers_words(local.providers)[:13]) == (False, "with corpus; ")
     with pytest.raises(CommandError, match=r"wikipedia: 127\.0\.0\.1 is not reachable") as refused:
-        await check_reachable(asked(settings), settings)
+        await _probed(resolved(web(SILENT)), web(SILENT))
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
     assert "or set up tavily: set TAVILY_API_KEY" in str(refused.value)
-    assert "set SEARXNG_URL" not in str(refused.value)
 
 
-async def test_a_provider_whose_key_is_gone_cannot_be_asked_again(answering: str) -> None:
-    """A run goes on with what it was given; what this machine lacks for it is named."""
-    before = asked(web(answering).model_copy(update={"web_search": _with_tavily(answering)}))
-    assert "tavily" in [choice.name for choice in before.providers if choice.available]
-    known = await check_reachable(before, web(answering))
-    assert {choice.name: choice.reason for choice in known.providers}["tavily"] == "set TAVILY_API_KEY"
-
-
-def _with_tavily(wikipedia: str) -> WebSearchSettings:
-    return web(wikipedia).web_search.model_copy(update={"variables": {"TAVILY_API_KEY": SecretStr("k")}})
-
-
-async def test_a_model_endpoint_that_is_down_is_found_out_before_the_run(answering: str) -> None:
-    """With another one for its calls it is told; without, the run is refused with the remedy."""
-    alone = Settings(models=ModelsSettings(default="m", base_url=SILENT))
+async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
+    """With a second one for its calls it is a remark; without, the run is refused with the remedy."""
     with pytest.raises(CommandError, match=r"127\.0\.0\.1:1 cannot be used now.*\n.*ANTHROPIC_BASE_URL") as refused:
-        await check_reachable(asked(alone, corpus="manual"), alone)
+        await _probed(resolved(model_at(SILENT), corpus="manual"), model_at(SILENT))
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
-    two = ModelsSettings(
-        default=["m", "spare:n"], base_url=SILENT, endpoints={"spare": EndpointSettings(base_url=answering)}
-    )
-    known = await check_reachable(asked(Settings(models=two), corpus="manual"), Settings(models=two))
+    spare = {"spare": EndpointSettings(base_url=answering)}
+    two = Settings(models=ModelsSettings(default=["m", "spare:n"], base_url=SILENT, endpoints=spare))
+    known = await _probed(resolved(two, corpus="manual"), two)
     assert any("127.0.0.1:1 cannot be used now" in line for line in known.advice)
-    extractive = asked(alone, corpus="manual", engine="extractive")
-    assert await check_reachable(extractive, alone) == extractive
 
 
-def test_a_stored_run_finds_its_model_or_is_refused() -> None:
-    """The run keeps its models: without their endpoint here it is refused before any work, with what to add."""
-    there = Settings(models=ModelsSettings(default="qwen3", base_url="http://127.0.0.1:8080"))
-    stored = asked(there, corpus="manual")
-    assert use_local_endpoints(stored, there, NOTHING) == stored
-    elsewhere = Settings(models=ModelsSettings(default="qwen3", base_url="http://models.example"))
+def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
+    """Without its endpoint here it is refused with what to add, unless `--model-url` names another one."""
+    there, elsewhere = model_at("http://127.0.0.1:8080", "qwen3"), model_at("http://models.example", "qwen3")
+    stored, again = resolved(there, corpus="manual"), ResearchRequest(query="q")
+    assert _resolve_again(stored, again, there, url_given=False).egress == stored.egress
     for settings in (Settings(), elsewhere):
-        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model qwen3 --model-url URL") as refused:
-            use_local_endpoints(stored, settings, NOTHING)
-        assert refused.value.code == ExitCode.USAGE
-    moved = use_local_endpoints(stored, elsewhere, RunOptions(model_url="http://models.example"))
+        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model NAME and add --model-url URL"):
+            _resolve_again(stored, again, settings, url_given=False)
+    moved = _resolve_again(stored, again, elsewhere, url_given=True)
     assert moved.egress == "passages go to models.example"
-    assert engine_words(moved) == "model qwen3"
-
-
-def test_a_stored_run_of_the_public_endpoint_needs_its_key() -> None:
-    """The key is what to set there; a run without a model needs nothing."""
     public = Settings(models=ModelsSettings(default="m"), anthropic_api_key=SecretStr("k"))
-    stored = asked(public, corpus="manual")
-    assert use_local_endpoints(stored, public, NOTHING) == stored
-    with pytest.raises(CommandError, match="add --model m and set ANTHROPIC_API_KEY"):
-        use_local_endpoints(stored, Settings(), NOTHING)
-    extractive = asked(Settings(), corpus="manual")
-    assert use_local_endpoints(extractive, Settings(), NOTHING) == extractive
+    with pytest.raises(CommandError, match="set ANTHROPIC_API_KEY"):
+        _resolve_again(resolved(public, corpus="manual"), again, Settings(), url_given=False)
+    extractive = resolved(Settings(), corpus="manual")
+    assert _resolve_again(extractive, again, Settings(), url_given=False).egress == extractive.egress
 
 
-def test_a_model_that_is_named_is_meant() -> None:
-    """`--model` without key and address would have given a report without a model."""
-    with pytest.raises(CommandError, match="--model m cannot be used: set ANTHROPIC_API_KEY"):
-        check_model_named(RunOptions(model="m"), Settings())
-    check_model_named(NOTHING, Settings())
-    check_model_named(RunOptions(model="m"), Settings(models=ModelsSettings(default="m", base_url=SILENT)))
+def test_a_named_model_wins_over_the_configured_one() -> None:
+    """The estimate is made for the models of the run."""
+    made = resolved(model_at(SILENT), corpus="manual", models={"complex": "large"}, gates={"think": "rules"})
+    assert made.models == {"simple": "m", "analytical": "m", "complex": "large"}
+    assert made.gates.think is not ThinkMode.MODEL
 
 
-def test_the_command_that_goes_on_names_the_model_again() -> None:
-    """What was given by hand is needed again; a password is not printed."""
-    assert model_flags(RunOptions(model="a b", model_url="http://h:1")) == " --model 'a b' --model-url http://h:1"
-    assert model_flags(RunOptions(model="m", model_url="http://u:p@h")) == " --model m --model-url URL"
-    assert model_flags(NOTHING) == ""
+def test_limits_are_one_line() -> None:
+    """Only limits that bound the run; that of the cost where something is paid."""
+    made = resolved(Settings(), corpus="docs", web=False, limits={"max_iterations": 1, "max_tokens": 5_000})
+    assert limits_words(made.limits) == (
+        "1 iteration of 5 sub-queries, 60 sources, 15:00 minutes, 5,000 tokens, 2.00 USD"
+    )
+    assert limits_words(made.limits, paid=False).endswith("15:00 minutes, 5,000 tokens")
+
+
+def run_with(limits: dict[str, Any], models: dict[str, str], **changes: object) -> ResolvedResearch:
+    """A resolved run of these models."""
+    capped = LIMITS.model_copy(update=limits)
+    return states.resolved(engine=EngineKind.MODEL, models=models, limits=capped, reasoning_tokens=0, **changes)
+
+
+PRICED = Settings(models=ModelsSettings(prices=PRICES))
+BOTH = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
+
+
+def test_the_estimate_is_a_range_within_every_cap() -> None:
+    """From one short iteration to all that the limits allow, at the price of each role's model."""
+    free = estimated(run_with({"max_cost_usd": None}, BOTH), PRICED)
+    assert free is not None
+    assert (free.calls, free.cost_usd is not None) == (Range(low=4, high=21), True)
+    assert "no cap on cost" in free.words()
+    capped = estimated(
+        run_with({"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}, dict.fromkeys(BOTH, "dear")), PRICED
+    )
+    assert capped is not None
+    assert (capped.calls.high, capped.tokens.high, capped.cost_usd and capped.cost_usd.high) == (7, 20_000, 0.1)
+    assert "the run stops at 0.10 USD" in capped.words()
+    thinking = estimated(run_with({"max_cost_usd": None}, BOTH).model_copy(update={"reasoning_tokens": 5_000}), PRICED)
+    assert thinking is not None
+    assert thinking.tokens.high == free.tokens.high + free.calls.high * 5_000
+
+
+def test_an_unknown_price_is_no_zero() -> None:
+    """A model or a paid search provider without a price makes the cost unknown; None, and in words."""
+    unknown = estimated(run_with({}, BOTH | {"complex": "unheard-of"}), PRICED)
+    assert unknown is not None
+    assert unknown.model_dump(mode="json")["cost_usd"] is None
+    assert "cost unknown (no price for unheard-of" in unknown.words()
+    assert "as far as prices are known" in unknown.words()
+    tavily = ProviderChoice(name="tavily", available=True, host="api.tavily.com")
+    searching = states.resolved(web=True, providers=[tavily])
+    priced = PRICED.model_copy(update={"search": PRICED.search.model_copy(update={"usd_per_1000": {"tavily": 8.0}})})
+    some, none = estimated(searching, priced), estimated(searching, PRICED)
+    assert some is not None
+    assert none is not None
+    assert (none.cost_usd, none.unpriced) == (None, ["tavily"])
+    assert some.cost_usd is not None
+    assert some.cost_usd.high == pytest.approx(some.searches.high * 0.008)
+    assert "searches at tavily" in some.words()
+    assert estimated(states.resolved(), PRICED) is None

@@ -1,115 +1,129 @@
-"""Options, request files and `--set`."""
+"""From options, a request file and `--set` to a request, and from a folder's name to a corpus."""
 
+import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
-from client.cli.command_errors import CommandError
-from client.cli.request_options import build_request, known_paths, merge, parse_assignments, read_request_file
+from client.cli.corpus import find_corpus, name_of_folder
+from client.cli.errors import CommandError
+from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
+from contracts.request import Depth, EngineChoice
+from contracts.state import ResearchState
+from tests.fakes import states
+from workers.settings.loading import Settings
+
+
+async def wanted(options: RunOptions, state: ResearchState | None = None, **settings: Any) -> WantedRun:
+    """The request of these options, where one run is stored and no corpus is registered."""
+
+    async def stored_state(_: str) -> ResearchState | None:
+        return state
+
+    async def corpus_folders() -> dict[str, Path]:
+        return {"manual": Path.cwd()}
+
+    stores = SimpleNamespace(corpus_folders=corpus_folders)
+    context: Any = SimpleNamespace(settings=Settings(**settings), stores=stores, stored_state=stored_state)
+    return await read_request(context, options)
+
+
+async def test_options_win_over_the_file_and_set_over_both(tmp_path: Path) -> None:
+    """File < options < --set."""
+    path = tmp_path / "request.json"
+    path.write_text('{"query": "file", "depth": "light", "engine": "model", "limits": {"max_iterations": 1}}')
+    options = RunOptions(
+        question="option", request_file=path, corpus=str(tmp_path), engine="extractive", exclude=["example.com"],
+        assignments=["limits.max_sources=9", "depth=medium"],
+    )  # fmt: skip
+    made = await wanted(options)
+    assert made.folder == tmp_path
+    assert (made.request.query, made.request.depth) == ("option", Depth.MEDIUM)
+    assert (made.request.engine, made.request.exclude) == (EngineChoice.EXTRACTIVE, ["example.com"])
+    assert made.request.limits.model_dump(exclude_none=True) == {"max_iterations": 1, "max_sources": 9}
+
+
+async def test_a_request_can_be_piped_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--request -`; problems are worded as for a file."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"query": "piped"}')))
+    assert (await wanted(RunOptions(request_file=Path("-")))).request.query == "piped"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nonsense")))
+    with pytest.raises(CommandError, match="standard input"):
+        await wanted(RunOptions(request_file=Path("-")))
+
+
+async def test_an_id_alone_asks_the_stored_question() -> None:
+    """`run --id ID` needs no question: that of the stored run and its corpus are used."""
+    made = await wanted(RunOptions(research_id="r-1"), states.state())
+    assert (made.request.query, made.request.corpus) == ("How does the engine prevent wraparound?", "manual")
+
+
+async def test_a_named_model_is_meant() -> None:
+    """No report without it: the engine is a model, and without an endpoint the run is refused."""
+    endpoint = {"models": {"default": "m", "base_url": "http://127.0.0.1:1"}}
+    assert (await wanted(RunOptions(question="q", model="n"), **endpoint)).request.engine is EngineChoice.MODEL
+    with pytest.raises(CommandError, match="set ANTHROPIC_API_KEY"):
+        await wanted(RunOptions(question="q", model="n"))
+
+
+async def test_a_cluster_has_its_own_corpora() -> None:
+    """A name is left to its workers; a folder of this machine is refused."""
+    cluster = {"temporal_variables": {"TEMPORAL_ADDRESS": SecretStr("cluster:7233")}}
+    assert (await wanted(RunOptions(question="q", corpus="theirs"), **cluster)).request.corpus == "theirs"
+    with pytest.raises(CommandError, match="cannot read your folders"):
+        await wanted(RunOptions(question="q", corpus="./mine"), **cluster)
 
 
 def test_set_is_typed_by_the_request() -> None:
-    """Numbers, truth values, lists and objects arrive as what the request wants."""
+    """Numbers, lists and objects become values of the request; `null` takes one back; `=` may be in a value."""
     values = parse_assignments(
         [
             "limits.max_iterations=2",
             "limits.deadline_seconds=90.5",
             "output.target_words = 400",
+            "output.sections=A, B",
             "gates.policy=advisory",
             'metadata={"ticket": 7}',
+            "query=a=b",
         ]
     )
-    request = build_request({"query": "q", **values})
-    assert request.limits.max_iterations == 2
-    assert request.limits.deadline_seconds == 90.5
-    assert request.output.target_words == 400
-    assert str(request.gates.policy) == "advisory"
-    assert request.metadata == {"ticket": 7}
+    request = build_request(values)
+    assert (request.query, request.limits.max_iterations, request.limits.deadline_seconds) == ("a=b", 2, 90.5)
+    assert (request.output.target_words, request.output.sections) == (400, ["A", "B"])
+    assert (request.gates.policy, request.metadata) == ("advisory", {"ticket": 7})
+    taken_back = merge(values, parse_assignments(["limits.max_iterations=null", 'output.sections=["A, B"]']))
+    assert build_request(taken_back).limits.max_iterations is None
+    assert build_request(taken_back).output.sections == ["A, B"]
 
 
-def test_set_splits_lists_at_commas() -> None:
-    """A list of texts can be written without JSON, or as JSON."""
-    assert parse_assignments(["output.sections=A, B"]) == {"output": {"sections": ["A", "B"]}}
-    assert parse_assignments(['output.sections=["A, B"]']) == {"output": {"sections": ["A, B"]}}
+def test_a_folder_gets_a_stable_name(tmp_path: Path) -> None:
+    """The same folder always has the same name; another folder of that name gets one of its own."""
+    first, second = tmp_path / "a" / "My Docs!", tmp_path / "b" / "My Docs!"
+    name = name_of_folder(first, {})
+    assert name == "My-Docs"
+    other = name_of_folder(second, {name: first})
+    assert other.startswith("My-Docs-")
+    assert name_of_folder(second, {name: first, other: second}) == other
 
 
-def test_the_value_may_hold_an_equals_sign() -> None:
-    """Only the first one separates."""
-    assert parse_assignments(["query=a=b"]) == {"query": "a=b"}
+def test_a_name_that_means_two_folders_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--corpus manual` is the registered corpus or the folder here, and never one of them by surprise."""
+    here, other = tmp_path / "manual", tmp_path / "other" / "manual"
+    for folder in (here, other):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
 
+    def found(given: str, **registered: Path) -> tuple[str, Path | None]:
+        return find_corpus(given, registered, cluster=False)
 
-def test_null_takes_a_value_back() -> None:
-    """`null` means: the preset."""
-    assert merge({"limits": {"max_iterations": 2}}, parse_assignments(["limits.max_iterations=null"])) == {
-        "limits": {"max_iterations": None}
-    }
-
-
-def test_an_unknown_path_is_refused_with_the_known_ones() -> None:
-    """Never ignored: the nearest name and the whole list are told, exit code 2."""
-    with pytest.raises(CommandError) as caught:
-        parse_assignments(["limits.max_iteration=2"])
-    assert "did you mean limits.max_iterations?" in str(caught.value)
-    assert "gates.policy" in str(caught.value)
-    assert caught.value.code == 2
-
-
-def test_continue_from_is_not_for_people() -> None:
-    """Resuming has a command of its own."""
-    assert "continue_from" not in known_paths()
-    with pytest.raises(CommandError):
-        parse_assignments(["continue_from=x"])
-
-
-@pytest.mark.parametrize("assignment", ["limits.max_iterations", "metadata={", "output.sections=[1"])
-def test_a_malformed_assignment_says_how_to_write_it(assignment: str) -> None:
-    """One line, exit code 2."""
-    with pytest.raises(CommandError, match="--set"):
-        parse_assignments([assignment])
-
-
-@pytest.mark.parametrize("query", [None, "", "   \n"])
-def test_an_empty_question_is_refused(query: str | None) -> None:
-    """With an example of what to write."""
-    with pytest.raises(CommandError, match="the question is empty"):
-        build_request({"query": query})
-
-
-def test_a_bad_value_is_named_by_its_path_and_not_repeated() -> None:
-    """Lines are `path: message`; what a person wrote does not come back."""
-    with pytest.raises(CommandError) as caught:
-        build_request({"query": "q", "limits": {"max_iterations": "sesame"}, "colour": "sesame"})
-    assert "limits.max_iterations: " in str(caught.value)
-    assert "colour: unknown key" in str(caught.value)
-    assert "sesame" not in str(caught.value)
-
-
-def test_what_is_not_built_yet_is_refused_before_anything_starts() -> None:
-    """Accepted by name, refused with `not available yet`, never ignored (interfaces)."""
-    with pytest.raises(CommandError, match="strategy: not available yet"):
-        build_request({"query": "q", "strategy": "recursive"})
-
-
-def test_a_request_file_is_an_object(tmp_path: Path) -> None:
-    """A JSON object is taken as it is."""
-    path = tmp_path / "request.json"
-    path.write_text('{"query": "q", "limits": {"max_iterations": 1}}')
-    assert read_request_file(path) == {"query": "q", "limits": {"max_iterations": 1}}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(b"{", "no valid JSON: .* line 1"), (b"[1]", "one JSON object"), (b"\xff\xfe\x00", "not UTF-8 text")],
-)
-def test_a_request_file_that_cannot_be_used(tmp_path: Path, content: bytes, words: str) -> None:
-    """One line that says where and why."""
-    path = tmp_path / "request.json"
-    path.write_bytes(content)
-    with pytest.raises(CommandError, match=words):
-        read_request_file(path)
-
-
-def test_a_missing_request_file(tmp_path: Path) -> None:
-    """Named with its path."""
-    with pytest.raises(CommandError, match="no such file"):
-        read_request_file(tmp_path / "nothing.json")
+    with pytest.raises(CommandError, match=f"write {other} or ./manual"):
+        found("manual", manual=other)
+    assert found("./manual", manual=other)[1] == here
+    assert found(str(other), manual=other) == ("manual", other)
+    assert found("manual") == ("manual", here)
+    assert found("manual", manual=here) == ("manual", None)
+    with pytest.raises(CommandError, match="research corpus remove manual"):
+        found("manual", manual=tmp_path / "gone")

@@ -1,4 +1,4 @@
-"""Wrong input at the command line: one clear answer each, nothing is started for it."""
+"""Wrong input at the command line: one message with the problem and the remedy, and nothing is started for it."""
 
 import json
 import socket
@@ -6,24 +6,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from client.cli.app import app
+from tests.unit.client.cli.command_line import research
 
 NO_MODEL = ("--model", "m", "--model-url", "http://127.0.0.1:1")
-"""An endpoint that nobody serves."""
+"""An endpoint where nothing listens."""
+RUN = ("run", "Why?", "--corpus", "manual")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a document, and a data folder of its own."""
-    (tmp_path / "manual").mkdir()
-    (tmp_path / "manual" / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    with (tmp_path / "huge.json").open("wb") as file:
+def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a document and odd files, beside an empty home."""
+    place = home.parent
+    (place / "manual").mkdir()
+    (place / "manual" / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
+    (place / "deep.json").write_text("[" * 100_000)
+    (place / "broken.json").write_text("{")
+    (place / "list.json").write_text("[1]")
+    (place / "odd.json").write_bytes(b"\xff\xfe\x00")
+    (place / "corpus.json").write_text('{"query": "q", "corpus": "unheard-of"}')
+    (place / "address.json").write_text('{"query": "q", "models": {"base_url": "http://192.0.2.1"}}')
+    with (place / "huge.json").open("wb") as file:
         file.truncate(1_000_000_000)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.chdir(place)
+    return place
 
 
 @pytest.mark.parametrize(
@@ -32,106 +38,140 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", ""], 2, "the question is empty"),
         (["run", "Why?", "--set", "web=false"], 7, "--corpus"),
         (["run", "Why?", "--set", "search.providers=tavily"], 7, "TAVILY_API_KEY"),
-        (["run", "Why?", "--set", "search.providers=altavista"], 2, "no search provider is called altavista"),
+        (["run", "Why?", "--set", "search.providers=altavista"], 2, "altavista"),
         (["run", "Why?", "--set", "search.source_types=blogs"], 2, "search.source_types.0"),
         (["run", "Why?", "--set", "constraints.timeframe=recently"], 2, "such as 2023-05..2024"),
         (["run", "Why?", "--corpus", "nowhere"], 2, "no folder and no corpus 'nowhere'"),
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
-        (
-            ["run", "Why?", "--corpus", "manual", "--set", "output.language=German"],
-            2,
-            "output.language: must be `same as question`, or a language code",
-        ),
-        (["run", "Why?", "--corpus", "manual", "--strategy", "living"], 2, "strategy: not available yet"),
-        (["run", "Why?", "--corpus", "manual", "--strategy", "living"], 2, "choose supervisor, reflective or orche"),
-        (["run", "Why?", "--corpus", "manual", "--set", "limits.nothing=1"], 2, "limits.max_iterations"),
+        (["run", "Why?", "--corpus", " "], 2, "is empty"),
+        ([*RUN, "--set", "output.language=German"], 2, "output.language: must be `same as question`"),
+        ([*RUN, "--strategy", "living"], 2, "strategy: not available yet"),
+        ([*RUN, "--set", "limits.max_iteration=1"], 2, "did you mean limits.max_iterations?"),
+        ([*RUN, "--set", "limits.max_iterations"], 2, "write it as PATH=VALUE"),
+        ([*RUN, "--set", "metadata={"], 2, "write the value as JSON"),
+        ([*RUN, "--set", "continue_from=x"], 2, "no path 'continue_from'"),
         (["run", "--request", "nothing.json"], 2, "no such file"),
-        (["run", "Why?", "--corpus", "manual", "--id", "../x"], 2, "--id takes"),
-        (["status", "unknown"], 2, "research list"),
-        (["report", "unknown", "--format", "docx"], 2, "--format is one of"),
-        (["corpus", "status", "unknown"], 2, "research corpus list"),
-        (["search", "x"], 2, "--corpus NAME or --provider NAME"),
-        (["search", " "], 2, "the query is empty"),
-        (["search", "x" * 20_000, "--provider", "wikipedia"], 2, "at most 2,000 characters"),
-        (["run", "Why?", "--corpus", "/"], 2, "root of the file system"),
-        (["run", "Why?", "--corpus", "/proc/self"], 2, "kernel files and no documents"),
-        (["corpus", "add", "/dev"], 2, "kernel files and no documents"),
-        (["corpus", "add", "manual/vacuum.md"], 2, "is a file"),
-        (["run", "Why?", "--corpus", "a\0b"], 2, "no folder and no corpus"),
-        (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
-        (["run", "Why?", "--corpus", "manual", "--out", "manual/vacuum.md/x"], 4, "choose another --out"),
         (["run", "--request", "deep.json"], 2, "nested too deeply"),
         (["run", "--request", "huge.json"], 2, "larger than"),
         (["run", "--request", "manual"], 2, "is a folder"),
+        (["run", "--request", "broken.json"], 2, "no valid JSON"),
+        (["run", "--request", "list.json"], 2, "one JSON object"),
+        (["run", "--request", "odd.json"], 2, "UTF-8"),
+        (["run", "--request", "corpus.json"], 2, "unheard-of"),
+        (["run", "--request", "address.json"], 2, "models.base_url: unknown key"),
+        ([*RUN, "--id", "../x"], 2, "--id takes"),
+        ([*RUN, "--out", "manual/vacuum.md/x"], 4, "choose another --out"),
+        ([*RUN, "--model", "m"], 2, "set ANTHROPIC_API_KEY, or name its endpoint"),
+        ([*RUN, *NO_MODEL], 7, "the model endpoint 127.0.0.1:1 cannot be used now"),
+        ([*RUN, *NO_MODEL, "--quiet"], 7, "check --model-url or ANTHROPIC_BASE_URL"),
+        ([*RUN, *NO_MODEL, "--dry-run"], 7, "or use no model: --engine extractive"),
+        ([*RUN, "--config", "nothing.toml"], 2, "nothing.toml: there is no such file"),
+        (["run", "Why?", "--corpus", "/"], 2, "root of the file system"),
+        (["run", "Why?", "--corpus", "/proc/self"], 2, "kernel files and no documents"),
+        (["run", "Why?", "--corpus", "a\0b"], 2, "no folder and no corpus"),
+        (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
+        (["corpus", "add", "/dev"], 2, "kernel files and no documents"),
+        (["corpus", "add", "manual/vacuum.md"], 2, "is a file"),
+        (["corpus", "add", "manual", "--name", "../x"], 2, "64 letters"),
+        (["corpus", "status", "unknown"], 2, "research corpus list"),
+        (["corpus", "remove", "unknown"], 2, "research corpus list"),
+        (["status", "unknown"], 2, "research list"),
         (["status", "../../x"], 2, "research list"),
         (["status", "\x1b[2J"], 2, "\\x1b[2J"),
+        (["status", "last"], 2, "there is no run yet"),
         (["resume", ""], 2, "no run ''"),
+        (["report", "unknown", "--format", "docx"], 2, "--format is one of"),
+        (["sources", "last", "--raw"], 2, "name it"),
         (["audit", ""], 2, "no run ''"),
         (["audit", "deep.json"], 2, "is not a report.json"),
-        (["run", "Why?", "--corpus", "manual", "--model", "m"], 2, "set ANTHROPIC_API_KEY, or name its endpoint"),
-        (["run", "Why?", "--corpus", "manual", *NO_MODEL], 7, "the model endpoint 127.0.0.1:1 cannot be used now"),
-        (["run", "Why?", "--corpus", "manual", *NO_MODEL, "--quiet"], 7, "check --model-url or ANTHROPIC_BASE_URL"),
-        (["run", "Why?", "--corpus", "manual", *NO_MODEL, "--dry-run"], 7, "or use no model: --engine extractive"),
+        (["export", "last"], 2, "choose one form"),
+        (["export", "last", "--format", "rtf"], 2, "--format is one of"),
+        (["list", "--outcome", "done"], 2, "takes running, queued"),
+        (["list", "--since", "yesterday"], 2, "2026-11-20, or 12h"),
+        (["doctor", "--search", "x"], 2, "--corpus NAME or --provider NAME"),
+        (["doctor", "--search", " ", "--corpus", "manual"], 2, "1 to 2,000 characters"),
+        (["doctor", "--search", "x", "--provider", "altavista"], 2, "choose one of tavily"),
+        (["doctor", "--search", "x", "--provider", "tavily"], 7, "set TAVILY_API_KEY"),
         (["serve", "--health-port", "99999"], 2, "--health-port"),
         (["serve", "--log-format", "xml"], 2, "--log-format"),
-        (["worker", "--log-format", "xml"], 2, "--log-format"),
-        (["worker", "--pool", "nonsense"], 2, "no pool is called nonsense"),
+        (["worker", "--pool", "nonsense"], 2, "nonsense"),
+        (["worker"], 4, "no server is running here"),
     ],
 )
 def test_wrong_input_gets_one_clear_answer(folder: Path, arguments: list[str], code: int, words: str) -> None:
-    """What to do next, the right exit code, nothing on standard output, no engine, no crash file."""
-    home = folder / "home"
-    done = CliRunner().invoke(app, arguments, env={"RESEARCH_HOME": str(home), "TEMPORAL_ADDRESS": ""})
-    assert (done.exit_code, done.stdout) == (code, "")
+    """What to do next, the right exit code, nothing on standard output, no server, no crash file."""
+    done = research(*arguments)
+    assert (done.exit_code, done.stdout) == (code, ""), done.stderr
     assert words in done.stderr
-    assert not (home / "engine").exists()
-    assert not (home / "crashes").exists()
+    assert not (folder / "home" / "engine").exists()
+    assert not (folder / "home" / "crashes").exists()
 
 
-def test_a_data_folder_that_cannot_be_written_is_told(folder: Path) -> None:
-    """One line that names the folder and the variable; nothing was started."""
-    home = folder / "manual" / "vacuum.md" / "home"
-    done = CliRunner().invoke(app, ["serve"], env={"RESEARCH_HOME": str(home), "TEMPORAL_ADDRESS": ""})
+def test_a_bad_value_is_named_by_its_path_and_not_repeated(folder: Path) -> None:
+    """Lines are `path: message`; the value of a person does not come back."""
+    (folder / "bad.json").write_text('{"query": "q", "limits": {"max_iterations": "sesame"}, "colour": "sesame"}')
+    said = research("run", "--request", "bad.json").stderr
+    assert "limits.max_iterations: " in said
+    assert "colour: unknown key" in said
+    assert "sesame" not in said
+
+
+def test_a_key_is_not_sent_in_clear_to_another_machine(folder: Path) -> None:
+    """A flag needs TLS, too: exit code 2 before anything is asked or started."""
+    done = research(*RUN, "--model", "m", "--model-url", "http://192.0.2.1:9", ANTHROPIC_API_KEY="planted-key")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--model-url: begins with http://" in done.stderr
+    assert "planted-key" not in done.stderr
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(folder: Path) -> None:
+    """With the variable that chooses another one; nothing was started."""
+    done = research("serve", RESEARCH_HOME=str(folder / "manual" / "vacuum.md" / "home"))
     assert (done.exit_code, done.stdout) == (4, "")
     assert "cannot be written: not a directory; set RESEARCH_HOME" in done.stderr
 
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """The address of a model endpoint that takes connections; it is asked nothing."""
+    """The address of a model endpoint that accepts connections; no request is made."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     """The effective request and what it may cost: for a person, and as one JSON document."""
-    environment = {
-        "RESEARCH_HOME": str(folder / "home"),
-        "TEMPORAL_ADDRESS": "",
-        "RESEARCH_MODEL": "unheard-of",
-        "ANTHROPIC_BASE_URL": endpoint,
-    }
-    arguments = ["run", "Why?", "--corpus", "manual", "--set", "limits.max_iterations=2", "--dry-run"]
-    told = CliRunner().invoke(app, arguments, env=environment)
-    assert told.exit_code == 0
-    assert "cost unknown (no price for unheard-of)" in told.stdout
-    assert "2 iterations" in told.stdout
-    assert "model unheard-of" in told.stdout
-    document = json.loads(CliRunner().invoke(app, [*arguments, "--json"], env=environment).stdout)
+    model = {"RESEARCH_MODEL": "unheard-of", "ANTHROPIC_BASE_URL": endpoint}
+    arguments = [*RUN, "--set", "limits.max_iterations=2", "--exclude", "example.com", "--exclude", "MySQL"]
+    shown = research(*arguments, "--dry-run", **model)
+    assert shown.exit_code == 0, shown.stderr
+    for words in ("cost unknown (no price for unheard-of", "2 iterations", "model unheard-of", "passages go to 127.0"):
+        assert words in shown.stdout
+    document = json.loads(research(*arguments, "--dry-run", "--json", **model).stdout)
     assert document["request"]["limits"] == {"max_iterations": 2}
+    assert document["request"]["exclude"] == ["example.com", "MySQL"]
     assert (document["engine"], document["estimate"]["cost_usd"]) == ("model", None)
     assert not (folder / "home" / "engine").exists()
 
 
 @pytest.mark.parametrize("arguments", [["run", "Why?"], ["run", "Why?", "--dry-run"], ["run", "Why?", "--quiet"]])
-def test_nobody_to_search_with_is_found_out_before_anything_starts(folder: Path, arguments: list[str]) -> None:
-    """Providers that cannot be reached are named with the reason, and what else could be set up (S0-102)."""
-    home = folder / "home"
+def test_a_run_without_any_search_provider_is_refused_before_it_starts(folder: Path, arguments: list[str]) -> None:
+    """Providers that cannot be reached are named with the reason, and the others that could be set up (S0-102)."""
     silent = dict.fromkeys(("WIKIPEDIA_BASE_URL", "SEMANTIC_SCHOLAR_BASE_URL", "SEARXNG_URL"), "http://127.0.0.1:1")
-    environment = {"RESEARCH_HOME": str(home), "TEMPORAL_ADDRESS": "", **silent}
-    done = CliRunner().invoke(app, arguments, env=environment)
+    done = research(*arguments, **silent)
     assert (done.exit_code, done.stdout) == (7, "")
     for words in ("searxng: 127.0.0.1 is not reachable at port 1", "wikipedia: ", "set TAVILY_API_KEY", "--corpus DIR"):
         assert words in done.stderr
-    assert "searching with" not in done.stderr
-    assert not (home / "engine").exists()
+    assert not (folder / "home" / "engine").exists()
+
+
+def test_a_file_of_the_working_directory_is_not_read(folder: Path, endpoint: str) -> None:
+    """A stranger's research.toml names a model, a host and a folder: none counts unless the user names the file."""
+    (folder / "research.toml").write_text(
+        f'[models]\ndefault = "m"\nbase_url = "{endpoint}"\n[corpus.system]\npath = "/etc"\n'
+    )
+    plain = json.loads(research(*RUN, "--dry-run", "--json").stdout)
+    assert (plain["engine"], plain["egress"]) == ("extractive", "nothing leaves this machine")
+    assert "/etc" not in research("corpus", "list").stdout
+    named = json.loads(research(*RUN, "--dry-run", "--json", "--config", "research.toml").stdout)
+    assert named["engine"] == "model"
+    assert "/etc" in research("corpus", "list", "--config", "research.toml").stdout

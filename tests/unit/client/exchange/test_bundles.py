@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from activities.reporting.render import render
-from client.cli import audit_command
-from client.cli.command_errors import CommandError
+from client.cli import audit as audit_command
+from client.cli.errors import CommandError
 from client.exchange import bundle_reading
 from client.exchange.bundle import LARGEST_BYTES, MANIFEST, text_path
 from client.exchange.bundle_reading import BundleReader, BundleUnusable

@@ -1,0 +1,349 @@
+"""`audit` and `export`: check a report against its archived sources, and hand it on."""
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from activities.reporting.audit import AuditResult
+from activities.reporting.audit import audit as check
+from client.cli.context import CommandContext, open_context
+from client.cli.corpus import path_exists, read_start
+from client.cli.errors import CommandError, ExitCode
+from client.cli.options import AsJson, Commands, ConfigFile
+from client.cli.output import print_bytes, print_json, print_progress, print_result
+from client.cli.reports import FORMATS, write_atomically
+from client.exchange.bibliography import to_bibtex, to_csl
+from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, REPORT, text_path
+from client.exchange.bundle_reading import BundleReader, BundleUnusable
+from client.exchange.bundle_writing import compose_bundle
+from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report
+from client.exchange.pdf_export import to_pdf
+from client.exchange.word_document import to_docx
+from client.view.words import printable
+from contracts.evidence import DocumentRef
+from contracts.texts import plural
+from providers.errors import ContentCorrupt, ContentMissing
+from providers.isolation.killable_calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
+from providers.storage.sessions import SAFE_ID
+from workers.private_files import umask_of_person
+from workers.settings.loading import Flags
+
+LARGEST_REPORT: Final = 100_000_000  # bytes; a report with a thousand sources is a hundredth of it
+ZIP_SIGNS: Final = (b"PK\x03\x04", b"PK\x05\x06")
+EXPORTS: Final[dict[str, Callable[[ExportedReport], bytes]]] = {
+    "docx": to_docx,
+    "pdf": to_pdf,
+    "bibtex": to_bibtex,
+    "csl": to_csl,
+}
+
+commands = Commands()
+
+
+# --- audit ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ReportToAudit:
+    """A report with its other forms; problems of reading it are in the result."""
+
+    result: AuditResult = field(default_factory=AuditResult)
+    report: dict[str, Any] | None = None
+    markdown: str | None = None
+    html: bytes | None = None
+
+
+@commands.command("audit")
+async def audit(
+    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
+    *,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+) -> int:
+    """Check a report again: every citation, quote and verdict; exit code 1 on any difference.
+
+    Compares every quote with the archived source and every verdict with the rules, and names each difference with its
+    remedy. A bundle brings its sources along: it needs no server and no store.
+
+    research audit last
+    research audit reports/2026-11-21-how-does-vacuum/report.json
+    research audit vacuum.zip
+    """
+    is_file = bool(target) and (target.endswith((".json", ".zip")) or path_exists(target))
+    if is_file and _is_bundle(Path(target)):
+        audited = await _audit_bundle(Path(target))
+    else:
+        audited = await _audit_archived(target, Flags(config=config), is_file=is_file)
+    result, name = audited.result, str((audited.report or {}).get("research_id", target))
+    if as_json:
+        print_json(asdict(result) | {"passed": result.passed, "research_id": name})
+    else:
+        _print_audit(result, name)
+    return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
+
+
+async def _audit_archived(target: str, flags: Flags, *, is_file: bool) -> ReportToAudit:
+    """Audit a report against the content store of this machine."""
+    async with open_context(flags, reads_only=True) as context:
+        if is_file:
+            audited = await _load_files(context, Path(target))
+        else:
+            audited = await _load_stored(context, await context.resolve(target))
+        if audited.report is None:
+            return audited
+        content = context.stores.content
+
+        async def text(reference: str) -> str:
+            return await content.get_text(_reference(reference))
+
+        async def data(reference: str) -> bytes:
+            return await content.get(_reference(reference))
+
+        isolated = await context.stores.isolated()
+        result = await check(
+            audited.report, text, data, markdown=audited.markdown, html=audited.html, isolated=isolated
+        )
+    audited.result = _joined(audited.result, result)
+    return audited
+
+
+async def _audit_bundle(path: Path) -> ReportToAudit:
+    """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
+    try:
+        with BundleReader(path) as bundle:
+            audited = ReportToAudit(AuditResult(checked={"files of the bundle": len(bundle.manifest.files)}))
+            for found in bundle.differences():
+                audited.result.problem(found.kind, found.path, found.message)
+            audited.report = _parse_report(bundle.read(REPORT), f"{REPORT} of {path}")
+            try:
+                audited.markdown = bundle.read(MARKDOWN).decode("utf-8", "replace")
+                audited.html = bundle.read(HTML)
+            except ContentMissing:
+                pass  # `differences` has named it, unless the manifest has not: then the audit counts it
+            texts = None if bundle.manifest.quotes_only else bundle.text
+            async with SubprocessPool(1) as pool:
+                isolated = KillableCalls(pool)
+                result = await check(
+                    audited.report, texts, None, markdown=audited.markdown, html=audited.html, isolated=isolated
+                )
+    except ContentMissing as error:
+        raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
+    except BundleUnusable as error:
+        raise CommandError(str(error)) from None
+    audited.result = _joined(audited.result, result)
+    return audited
+
+
+async def _load_files(context: CommandContext, given: Path) -> ReportToAudit:
+    """Load a `report.json` with the other forms in its folder, compared with the stored one if there is one."""
+    path, data = _read_report_file(given)
+    audited = ReportToAudit(report=_parse_report(data, str(path)))
+    markdown, page = path.with_name(FORMATS["md"]), path.with_name(FORMATS["html"])
+    if markdown.is_file():
+        audited.markdown = markdown.read_text(encoding="utf-8", errors="replace")
+    if page.is_file():
+        audited.html = page.read_bytes()
+    research_id = str((audited.report or {}).get("research_id"))
+    stored = await context.stored_result(research_id) if SAFE_ID.fullmatch(research_id) else None
+    if stored is not None and stored.files is not None:
+        audited.result.count("report.json against the store")
+        if stored.files.json_document.hash != "sha256:" + hashlib.sha256(data).hexdigest():
+            audited.result.problem("report_differs", path.name, "it is not the report that is stored of this run")
+    return audited
+
+
+async def _load_stored(context: CommandContext, research_id: str) -> ReportToAudit:
+    stored = await context.stored_result(research_id)
+    if stored is None or stored.files is None:
+        raise CommandError(f"the run {research_id} has no report to audit: see `research status {research_id}`")
+    audited = ReportToAudit()
+
+    async def load(reference: DocumentRef, name: str) -> bytes | None:
+        try:
+            return await context.stores.content.get(reference)
+        except ContentCorrupt:
+            audited.result.problem("report_damaged", name, "the stored file does not have the hash that names it")
+        except ContentMissing:
+            audited.result.problem("report_missing", name, "the stored file is gone")
+        return None
+
+    report = await load(stored.files.json_document, FORMATS["json"])
+    markdown = await load(stored.files.markdown, FORMATS["md"])
+    audited.html = await load(stored.files.html, FORMATS["html"])
+    audited.markdown = None if markdown is None else markdown.decode("utf-8", "replace")
+    audited.report = None if report is None else _parse_report(report, f"the stored report of {research_id}")
+    return audited
+
+
+def _joined(first: AuditResult, second: AuditResult) -> AuditResult:
+    return AuditResult(
+        first.checked | second.checked, first.unchecked | second.unchecked, [*first.problems, *second.problems]
+    )
+
+
+def _reference(text: str) -> DocumentRef:
+    try:
+        return DocumentRef(hash=text)
+    except ValueError:
+        raise ContentMissing("the report names a document by something other than a hash") from None
+
+
+def _is_bundle(path: Path) -> bool:
+    """Give whether a file is meant as a bundle, by its name or its first bytes. Raises `CommandError`."""
+    if path.is_dir():
+        return False
+    start = read_start(path, 4, "the bundle" if path.suffix == ".zip" else "the report")
+    return path.suffix == ".zip" or start in ZIP_SIGNS
+
+
+def _read_report_file(path: Path) -> tuple[Path, bytes]:
+    """Read a `report.json` by its path or that of its folder. Raises `CommandError`."""
+    if path.is_dir():
+        path = path / FORMATS["json"]
+    data = read_start(path, LARGEST_REPORT + 1, "the report")
+    if len(data) > LARGEST_REPORT:
+        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report.json")
+    return path, data
+
+
+def _parse_report(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        report = json.loads(data)
+    except (ValueError, RecursionError):
+        report = None
+    if not isinstance(report, dict):
+        raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
+    return report
+
+
+def _print_audit(result: AuditResult, name: str) -> None:
+    for problem in result.problems:
+        print_result(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
+        print_result(f"    → {problem.remedy}")
+    verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
+    print_result(f"{verdict} in {printable(name)}")
+    compared = ", ".join(f"{count} {noun}" for noun, count in result.checked.items())
+    print_result(f"  compared: {compared or 'nothing'}")
+    if result.unchecked:
+        print_result(f"  not compared: {', '.join(f'{count} {noun}' for noun, count in result.unchecked.items())}")
+
+
+# --- export --------------------------------------------------------------------------------------------------------
+
+
+@commands.command("export")
+async def export(
+    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run; for --format also a report.json")] = "last",
+    *,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", metavar="FILE.zip", help="report and archived texts, for `research audit` elsewhere"),
+    ] = None,
+    quotes_only: Annotated[
+        bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
+    ] = False,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write the format there")] = None,
+    config: ConfigFile = None,
+) -> int:
+    """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
+
+    A bundle is a ZIP file: the report in its three forms, the archived text of each source, and a manifest of SHA-256
+    hashes. `research audit FILE.zip` checks it with nothing else at hand. You may not have the right to pass on the
+    texts of others: --quotes-only includes only the quoted passages.
+
+    research export last --bundle vacuum.zip
+    research export last --bundle vacuum.zip --quotes-only
+    research export last --format docx --out vacuum.docx
+    research export last --format pdf --out vacuum.pdf
+    research export last --format bibtex > vacuum.bib      (or csl: CSL-JSON)
+    """
+    if (bundle is None) == (form is None):
+        raise CommandError("choose one form: --bundle FILE.zip, or --format docx, pdf, bibtex or csl")
+    if form is not None and form not in EXPORTS:
+        raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
+    if quotes_only and bundle is None:
+        raise CommandError("--quotes-only belongs to --bundle: add --bundle FILE.zip")
+    if out is not None and bundle is not None:
+        raise CommandError("--out belongs to --format: --bundle names its file itself")
+    flags = Flags(config=config)
+    try:
+        if form is None:
+            data = await _bundle(target, flags, quotes_only=quotes_only)
+        else:
+            report = read_report(await _load_report(target, flags))
+            data = await asyncio.to_thread(EXPORTS[form], report)
+    except ReportUnusable as error:
+        raise CommandError(str(error)) from None
+    path = bundle or out
+    if path is None:
+        if form in ("docx", "pdf") and sys.stdout.isatty():
+            raise CommandError(f"a {form} is no text for a terminal: name a file with --out FILE.{form}")
+        print_bytes(data)
+        return ExitCode.COMPLETED
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: name a file in it")
+    write_atomically(path, data, umask=umask_of_person())
+    print_progress(str(path))
+    return ExitCode.COMPLETED
+
+
+async def _load_report(target: str, flags: Flags) -> dict[str, Any]:
+    """Load the `report.json` of a run, or the file of that name."""
+    if target and (target.endswith(".json") or path_exists(target)):
+        path, data = _read_report_file(Path(target))
+        return _parse_report(data, str(path))
+    async with open_context(flags, reads_only=True) as context:
+        forms = await _load_forms(context, await context.resolve(target))
+        return _parse_report(forms["json"], f"the stored report of {target}")
+
+
+async def _load_forms(context: CommandContext, research_id: str) -> dict[str, bytes]:
+    """Load the three forms of a finished report. Raises `CommandError`."""
+    result = await context.stored_result(research_id)
+    forms = {} if result is None else await context.report_documents(result)
+    if set(forms) != set(FORMATS):
+        raise CommandError(
+            f"the run {research_id} has no finished report to export: see `research status {research_id}`",
+            ExitCode.FAILED,
+        )
+    return forms
+
+
+async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
+    async with open_context(flags, reads_only=True) as context:
+        research_id = await context.resolve(target)
+        forms = await _load_forms(context, research_id)
+        report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
+        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"]}
+        for source in [] if quotes_only else report.sources:
+            if source.text_hash is None:
+                continue
+            try:
+                text = await context.stores.content.get(DocumentRef(hash=source.text_hash))
+            except ContentMissing:
+                raise CommandError(
+                    f"the stored text of {source.id} is gone or damaged: see `research audit {research_id}`, "
+                    "or add --quotes-only for a bundle without whole texts",
+                    ExitCode.FAILED,
+                ) from None
+            files[text_path(source.text_hash)] = text
+    if sum(map(len, files.values())) > LARGEST_BYTES:
+        raise CommandError(f"the texts have more than {LARGEST_BYTES:,} bytes together: add --quotes-only")
+    return await asyncio.to_thread(
+        compose_bundle,
+        files,
+        research_id=report.research_id,
+        product_version=report.product_version,
+        quotes_only=quotes_only,
+    )

@@ -1,0 +1,397 @@
+"""The surroundings of a command: configuration, stored runs, documents, and the server if one runs."""
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote as url_quote
+
+import structlog
+from temporalio.client import RPCError, RPCStatusCode
+
+from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.output import print_hint
+from client.client_errors import NoWorker, RunUnknown, ServerUnreachable, WorkerStuck
+from client.handle import ResearchClient
+from contracts import names
+from contracts.outcome import ResearchResult
+from contracts.state import ResearchState
+from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from providers.errors import ContentMissing
+from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
+from providers.isolation.killable_calls import KillableCalls
+from providers.isolation.pool import SubprocessPool
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
+from providers.search.corpus.published import open_published
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
+from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_records import Records, open_records
+from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
+from workers.resolution_inputs import product_version
+from workers.settings.loading import Flags, Settings, load_settings
+from workers.shared_state import open_shared_state
+from workers.telemetry import temporal_runtime
+from workers.temporal import open_connection
+from workers.web_reader import open_web_reader
+from workflows.phases.counts import counts_of
+
+NO_SERVER: Final = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
+LISTED_RUNS: Final = 500
+RUNNING: Final = "running"
+ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # without characters that look alike
+ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+OUTCOMES: Final = {
+    RunStatus.CANCELLED: (Outcome.CANCELLED, StopReason.USER_CANCELLED),
+    RunStatus.TIMED_OUT: (Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
+    RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
+    RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
+}
+"""The outcome of a stored run that has no result."""
+
+
+@dataclass(frozen=True)
+class ServerRun:
+    """A run as the server lists it."""
+
+    research_id: str
+    status: str
+    started_at: str
+
+
+class Stores:
+    """Stores of the workers, for a command: opened on demand, closed together."""
+
+    def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+        self._library: CorpusLibrary | None = None
+        self._pool: SubprocessPool | None = None
+        self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
+        self.content: ContentStore = ObstoreContentStore(
+            settings.content_url or settings.home / "content", dates_puts=True
+        )
+        self.notebooks: Notebooks = StoredNotebooks(self.content)
+
+    def records(self, kind: str) -> Records:
+        """Open small records, at the place that all hosts of these runs share."""
+        return open_records(self._settings.content_url, self._settings.home, kind)
+
+    async def calls(self) -> CallStore:
+        """Open the journal of calls. Raises `NotConfigured`, `StorageFull`."""
+        return (await self._stack.enter_async_context(open_shared_state(self._settings))).calls
+
+    async def corpora(self) -> CorpusLibrary:
+        """Open the corpora of the configuration and those that were registered here."""
+        if self._library is None:
+            definitions = [
+                CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
+                for name, corpus in self._settings.corpus.items()
+            ]
+            published = open_published(self._settings.content_url, self._settings.home)
+            folder = self._settings.home / "corpora"
+            self._library = CorpusLibrary(folder, await self._children(), definitions, published)
+        return self._library
+
+    async def corpus_folders(self) -> dict[str, Path]:
+        """Give the folder of each corpus that is known here, by name."""
+        library = await self.corpora()
+        return {name: library.definition(name).path for name in library.names()}
+
+    async def read_file(self, path: Path) -> ExtractedDocument:
+        """Read one file as a corpus would. Raises `SourceUnreadable`."""
+        return await ingest_file(await self._children(), path)
+
+    async def read_page(self, url: str) -> ExtractedDocument:
+        """Read a page as a worker would. Raises `SourceUnreadable`."""
+        reader = open_web_reader(self._settings, await self._children(), product_version())
+        async with reader as opened:
+            return await opened.read(url)
+
+    async def isolated(self) -> IsolatedCalls:
+        """Open child processes for work on foreign texts."""
+        return KillableCalls(await self._children())
+
+    async def _children(self) -> SubprocessPool:
+        if self._pool is None:
+            size = max(1, min(4, os.cpu_count() or 1))
+            self._pool = await self._stack.enter_async_context(SubprocessPool(size))
+        return self._pool
+
+
+@dataclass
+class CommandContext:
+    """One command's view of runs and server."""
+
+    settings: Settings
+    stores: Stores
+    reads_only: bool = False
+    """True for a command that shows stored runs where a cluster does not answer."""
+    server_away: bool = False
+    """True after a cluster did not answer: then it is unknown which runs go on."""
+    ui_url: str | None = None
+    _client: ResearchClient | None = None
+    _address: str = ""
+    _runs: list[ServerRun] | None = field(default=None, repr=False)
+
+    # --- the server ------------------------------------------------------------------------------------------------
+    async def ensured_client(self) -> ResearchClient:
+        """Connect to the cluster, or to the dev server, which is started if need be."""
+        return await self._connect(start=True)
+
+    async def recover(self) -> None:
+        """Start the dev server again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
+        await asyncio.sleep(0.5)
+        server = await ensure_server(self.settings.home)
+        if server.address != self._address:
+            raise ServerMovedError(server.address)
+
+    async def client_if_running(self) -> ResearchClient | None:
+        """Connect if a server runs; None without one, and where a cluster is away and stored runs are enough.
+
+        Raises `ServerError` for a cluster that does not answer.
+        """
+        if self._client is not None or self.server_away:
+            return self._client
+        if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
+            return None
+        try:
+            return await self._connect(start=False)
+        except ServerError as error:
+            if not self.reads_only:
+                raise
+            self._use_stored_runs(str(error))
+            return None
+
+    async def running_client(self) -> ResearchClient:
+        """Connect to the running server. Raises `CommandError` without one."""
+        client = await self.client_if_running()
+        if client is None:
+            raise CommandError(NO_SERVER, ExitCode.FAILED)
+        return client
+
+    async def server_runs(self) -> list[ServerRun]:
+        """List the runs of the server, newest first, each id once; empty without a server."""
+        if self._runs is None:
+            client = await self.client_if_running()
+            try:
+                self._runs = [] if client is None else await _list_runs(client)
+            except RPCError as error:
+                away = error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
+                if not (self.reads_only and away):
+                    raise
+                self._use_stored_runs("the server stopped answering")
+                self._runs = []
+        return self._runs
+
+    def forget_listed_runs(self) -> None:
+        """List the runs of the server again when they are needed next."""
+        self._runs = None
+
+    async def server_run(self, research_id: str) -> ServerRun | None:
+        """Give a run as the server lists it."""
+        return next((run for run in await self.server_runs() if run.research_id == research_id), None)
+
+    async def is_running(self, research_id: str) -> bool:
+        """Give whether the server has a run of this id open."""
+        run = await self.server_run(research_id)
+        return run is not None and run.status == RUNNING
+
+    def web_address(self, research_id: str) -> str | None:
+        """Give the address of a run in the web UI of the dev server."""
+        if self.ui_url is None:
+            return None
+        return f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
+
+    def _use_stored_runs(self, problem: str) -> None:
+        self._client, self.server_away = None, True
+        print_hint(f"{problem}; showing what is stored: an open run appears as of its last checkpoint")
+
+    async def _connect(self, *, start: bool) -> ResearchClient:
+        connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
+        self.ui_url, self._address = connection.ui_url, connection.address
+        self._client = ResearchClient(connection.client, stored_result=self.last_result)
+        self._runs = None
+        return self._client
+
+    # --- stored runs -----------------------------------------------------------------------------------------------
+    async def known_ids(self) -> list[str]:
+        """List the ids of all runs of the server and of the session store, newest first."""
+        started = {run.research_id: run.started_at for run in reversed(await self.server_runs())}
+        for session in await self.stores.sessions.list():
+            started.setdefault(session.research_id, session.saved_at)
+        return sorted(started, key=lambda name: started[name], reverse=True)
+
+    async def resolve(self, given: str) -> str:
+        """Give the whole id. Raises `CommandError`."""
+        return resolve_id(given, await self.known_ids())
+
+    async def stored_state(self, research_id: str) -> ResearchState | None:
+        """Load the newest checkpoint, or None."""
+        text = await self.stores.sessions.load(research_id)
+        return None if text is None else ResearchState.model_validate_json(text)
+
+    async def stored_result(self, research_id: str) -> ResearchResult | None:
+        """Load the result of a run that is over, or None."""
+        state = await self.stored_state(research_id)
+        return None if state is None else result_of(research_id, state)
+
+    async def last_result(self, research_id: str) -> ResearchResult | None:
+        """Load the result of a run that the server has closed; a failure as of its last checkpoint without one."""
+        state = await self.stored_state(research_id)
+        if state is None:
+            return None
+        failed = _at_checkpoint(research_id, state, Outcome.FAILED, StopReason.INTERNAL_ERROR)
+        return result_of(research_id, state) or failed
+
+    async def closed_result(self, research_id: str) -> ResearchResult | None:
+        """Load the result of a run that is over, stored or on the server (one that never began); else None."""
+        state = await self.stored_state(research_id)
+        if state is not None:
+            return result_of(research_id, state)
+        run, client = await self.server_run(research_id), await self.client_if_running()
+        if run is None or run.status == RUNNING or client is None:
+            return None
+        return await client.handle(research_id).result()
+
+    async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
+        """Load `md`, `html` and `json`; `md` alone where the content store is not shared with this machine.
+
+        Raises `ContentMissing`.
+        """
+        if result.files is None:
+            return {"md": result.report.encode()} if result.report else {}
+        references = {"md": result.files.markdown, "html": result.files.html, "json": result.files.json_document}
+        try:
+            return {form: await self.stores.content.get(reference) for form, reference in references.items()}
+        except ContentMissing:
+            if not result.report:
+                raise
+            print_hint("the stored report is not on this machine: using the Markdown of the result")
+            return {"md": result.report.encode()}
+
+    async def state(self, research_id: str) -> ResearchState:
+        """Load the newest state with all details, from the open run or the session store. Raises `CommandError`."""
+        state = await self.stored_state(research_id)
+        client = await self.client_if_running()
+        if client is not None and (state is None or state.result is None):
+            try:
+                state = await client.handle(research_id).session()
+            except (RunUnknown, NoWorker, WorkerStuck, ServerUnreachable) as error:
+                if state is None:
+                    raise CommandError(str(error), ExitCode.FAILED) from error
+        if state is None:
+            raise CommandError(f"nothing is stored of the run {research_id} yet: see `research watch {research_id}`")
+        return await self.stores.notebooks.complete_state(state)
+
+    async def question(self, research_id: str) -> str:
+        """Load the question of a run, stored or from the server."""
+        state = await self.stored_state(research_id)
+        if state is not None and state.resolved is not None:
+            return state.resolved.query
+        client = await self.client_if_running()
+        return (None if client is None else await client.handle(research_id).question()) or ""
+
+
+@asynccontextmanager
+async def open_context(flags: Flags, *, reads_only: bool = False) -> AsyncIterator[CommandContext]:
+    """Open the context of one command. Raises `SettingsError`."""
+    settings = load_settings(flags)
+    # Warnings go to standard error; by default structlog prints to standard output, which is for the result.
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    async with AsyncExitStack() as stack:
+        try:
+            yield CommandContext(settings, Stores(settings, stack), reads_only)
+        finally:
+            detach_server(settings.home)
+
+
+def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
+    """Give the stored result, one without a report for a run that ended without, None for one that did not end."""
+    if state.result is not None:
+        return state.result
+    if state.status not in OUTCOMES:
+        return None
+    return _at_checkpoint(research_id, state, *OUTCOMES[state.status])
+
+
+def last_outcome(state: ResearchState) -> Outcome:
+    """Give the end of the last run of a session; one that was never closed counts as failed."""
+    result = result_of("", state)
+    return Outcome.FAILED if result is None else result.outcome
+
+
+def new_id() -> str:
+    """Make an id of today: `r-YYYYMMDD-xxxx`, 31⁴ of them a day."""
+    suffix = "".join(secrets.choice(ID_ALPHABET) for _ in range(4))
+    return f"r-{datetime.now().astimezone():%Y%m%d}-{suffix}"
+
+
+def check_id(given: str) -> str:
+    """Give the id that a person chose. Raises `CommandError`."""
+    if given == "last" or not ALLOWED_ID.fullmatch(given):
+        raise CommandError("--id takes up to 64 letters, digits, dots, underscores and hyphens, and not `last`")
+    return given
+
+
+def resolve_id(given: str, known: Sequence[str]) -> str:
+    """Give the id that is named by itself, by `last`, or by a unique beginning or end. Raises `CommandError`.
+
+    `known` are ids, the newest first.
+    """
+    if given == "last":
+        if not known:
+            raise CommandError('there is no run yet: start one with `research run "…"`')
+        return known[0]
+    if given in known:
+        return given
+    matches = [name for name in known if given and (name.startswith(given) or name.endswith(given))]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise CommandError(f"there is no run {quote(given)}: see `research list`")
+    more = "" if len(matches) <= 5 else f" and {len(matches) - 5} more"
+    raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}{more}; give more of the id")
+
+
+async def _list_runs(client: ResearchClient) -> list[ServerRun]:
+    found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS)
+    runs: list[ServerRun] = []
+    try:
+        async for run in found:
+            status = run.status.name.lower() if run.status else ""
+            runs += [ServerRun(run.id, status, run.start_time.isoformat())]
+    except ValueError:
+        print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
+    runs = [run for run in runs if SAFE_ID.fullmatch(run.research_id)]  # any program may start workflows there
+    newest: dict[str, ServerRun] = {}
+    for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
+        newest.setdefault(listed.research_id, listed)
+    return list(newest.values())
+
+
+def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome, reason: StopReason) -> ResearchResult:
+    """Make a result without a report from the last checkpoint."""
+    return ResearchResult(
+        research_id=research_id,
+        outcome=outcome,
+        stop_reason=reason,
+        completeness=Completeness.EMPTY,
+        counts=counts_of(state),
+        usage=state.usage,
+        degraded=state.degraded,
+        failed_branches=state.failed_branches,
+        limitations=state.limitations,
+        resumable=True,
+        started_at=state.started_at,
+    )

@@ -1,0 +1,205 @@
+"""`report`, `open`, `sources` and `decisions`: read what a run has written, found and decided."""
+
+import asyncio
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode, exit_code, quote
+from client.cli.options import AsJson, Commands, ConfigFile, RunId
+from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
+from client.cli.reports import FORMATS, write_atomically, write_report
+from client.run_results import refusal_of
+from client.view.words import local_clock, printable
+from contracts.evidence import ReportDraft, Source
+from contracts.outcome import AgentDecision
+from contracts.state import ResearchState
+from contracts.texts import plural
+from contracts.vocabulary import Outcome, SourceStatus
+from workers.private_files import files_of_person, umask_of_person
+from workers.settings.loading import Flags
+
+SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
+
+commands = Commands()
+
+
+@commands.command("report")
+async def report(
+    given: RunId = "last",
+    *,
+    form: Annotated[str, typer.Option("--format", metavar="md|html|json", help="the form")] = "md",
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write it there")] = None,
+    config: ConfigFile = None,
+) -> int:
+    """Print the report of a run, or write it to a file; of a running one its draft.
+
+    research report last
+    research report 7k3f --format html --out report.html
+    """
+    if form not in FORMATS:
+        raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        research_id = await context.resolve(given)
+        data = (await _load_documents(context, research_id)).get(form)
+    if data is None:
+        raise CommandError(f"the run {research_id} has no report as {form}: use --format md", ExitCode.FAILED)
+    if out is None:
+        print_bytes(data)
+    else:
+        write_atomically(out, data, umask=umask_of_person())
+        print_progress(str(out))
+    return ExitCode.COMPLETED
+
+
+@commands.command("open")
+async def open_report(given: RunId = "last", *, config: ConfigFile = None) -> int:
+    """Open the report of a run in the browser, and print its path.
+
+    research open last
+    """
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        research_id = await context.resolve(given)
+        documents = await _load_documents(context, research_id)
+        paths = write_report(context.settings.home / "opened" / research_id, documents)
+    path = paths.get("html") or paths["md"]
+    print_result(str(path))
+    with files_of_person():  # the downloads of a browser are the person's
+        opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
+    if not opened:
+        print_progress("no browser can be opened here: open the file above yourself")
+    return ExitCode.COMPLETED
+
+
+@commands.command("sources")
+async def sources(
+    given: RunId = "last",
+    source_id: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="a source id or citation number: print its archived text")
+    ] = None,
+    *,
+    raw: Annotated[bool, typer.Option("--raw", help="with SOURCE: the bytes as they were fetched")] = False,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+) -> int:
+    """List the sources of a run (cited, read, skipped, and why), or print the archived text of one.
+
+    research sources last
+    research sources last 1                the text that the report cites as [1], exactly as it was quoted
+    research sources last src-0a1b2c3d4e5f60718293a4b5c6d7e8f9 --raw > page.html
+    """
+    if raw and source_id is None:
+        raise CommandError("--raw prints one source: name it, as in `research sources last 1 --raw`")
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        state = await context.state(await context.resolve(given))
+        if source_id is not None:
+            source = find_source(state, source_id)
+            reference = source.raw if raw else source.text
+            if reference is None:
+                reason = source.status_reason or source.status.value.replace("_", " ")
+                raise CommandError(f"nothing of {source.id} is archived: {reason}", ExitCode.FAILED)
+            print_bytes(await context.stores.content.get(reference))
+            return ExitCode.COMPLETED
+    numbers = {citation.source_id: citation.number for citation in state.citations}
+    ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
+    if as_json:
+        print_json([each.model_dump(mode="json") | {"citation": numbers.get(each.id)} for each in ordered])
+        return ExitCode.COMPLETED
+    for each in ordered:
+        print_result(_source_line(each, numbers.get(each.id)))
+    return ExitCode.COMPLETED
+
+
+@commands.command("decisions")
+async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: ConfigFile = None) -> int:
+    """Print the decisions of a run: time, phase, agent, action and reason.
+
+    research decisions last
+    """
+    async with open_context(Flags(config=config), reads_only=True) as context:
+        state = await context.state(await context.resolve(given))
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in state.decisions])
+        return ExitCode.COMPLETED
+    queries = {query.id: query.text for query in state.plan.sub_queries}
+    for each in state.decisions:
+        print_result(_decision_line(each, queries))
+    if state.decisions_dropped:
+        print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
+    return ExitCode.COMPLETED
+
+
+async def _load_documents(context: CommandContext, research_id: str) -> dict[str, bytes]:
+    """Load the forms of a report, or a marked draft. Raises `CommandError` with what to do."""
+    result = await context.stored_result(research_id)
+    client = await context.client_if_running()
+    if result is None and client is not None and await context.server_run(research_id):
+        handle = client.handle(research_id)
+        if await handle.is_running():
+            draft = await handle.report()
+            if isinstance(draft, ReportDraft):
+                return await _marked_draft(context, draft, "the run is not over")
+            raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
+        result = await handle.result()
+    documents = {} if result is None else await context.report_documents(result)
+    if documents:
+        return documents
+    if result is not None and result.outcome is Outcome.REFUSED:
+        raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
+    end = f"ended as {result.outcome.value.replace('_', ' ')}" if result else "was interrupted"
+    state = await context.stored_state(research_id)
+    if state is not None and state.draft is not None:
+        problem = f"the run {end} before its report was finished; `research resume {research_id} --now` finishes it"
+        return await _marked_draft(context, state.draft, problem)
+    if result is None and context.server_away:
+        raise CommandError(
+            f"the run {research_id} has no report yet: try again once the server answers", ExitCode.FAILED
+        )
+    raise CommandError(f"the run {research_id} {end} without a report: research resume {research_id}", ExitCode.FAILED)
+
+
+async def _marked_draft(context: CommandContext, draft: ReportDraft, problem: str) -> dict[str, bytes]:
+    """Load the text of a draft, marked as a draft within the file."""
+    print_hint(f"this is a draft: {problem}")
+    mark = f"> **Draft:** {problem}. Its citations have no numbers yet and were not checked.\n\n"
+    return {"md": mark.encode() + await context.stores.content.get(draft.document)}
+
+
+def find_source(state: ResearchState, given: str) -> Source:
+    """Find a source by its citation number, its id or the beginning of it. Raises `CommandError`."""
+    number = given.strip("[]")
+    if number.isdigit():
+        given = next((each.source_id for each in state.citations if each.number == int(number)), given)
+    matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
+    if len(matches) != 1:
+        count = "no source" if not matches else "more than one source"
+        raise CommandError(f"{count} {quote(given)} in this run: see `research sources`")
+    return matches[0]
+
+
+def _source_line(source: Source, number: int | None) -> Text:
+    line = Text(f"{f'[{number}]' if number is not None else '':>5} {source.id}  ")
+    line.append(printable(source.title), "bold" if number is not None else "")
+    reason = source.status_reason or source.quality_reason
+    state = source.status.value if source.status is not SourceStatus.FULL else source.quality.value
+    return line.append(f"  {printable(source.url)}  {state}" + (f": {printable(reason)}" if reason else ""), "dim")
+
+
+def _decision_line(decision: AgentDecision, queries: Mapping[str, str]) -> Text:
+    phase = f"{decision.phase} {decision.iteration}" if decision.phase else ""
+    action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
+    known = decision.inputs | (decision.outputs or {})
+    operation = str(known.get("operation") or "")
+    query = next((text for name, text in queries.items() if name in operation), "")
+    parts = [str(known.get("agent") or ""), f"“{query}”" if query else "", operation]
+    parts += [f"{key.replace('_', ' ')} {known[key]}" for key in SHOWN_FIGURES if key in known]
+    parts += [f"{key}: {'; '.join(known[key])}" for key in ("strengths", "weaknesses") if known.get(key)]
+    details = " · ".join(printable(part) for part in parts if part)
+    text = "  ".join(filter(None, (details, printable(decision.rationale))))
+    line = Text(f"{decision.seq:>3}  {local_clock(decision.timestamp)}  {phase:<14} {action}")
+    return line.append(f"  {text}" if text else "", "dim")

@@ -1,0 +1,160 @@
+"""Write the files of a report, and print its summary on the terminal."""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from client.cli.context import CommandContext
+from client.cli.errors import CommandError, ExitCode, exit_code, pasteable, reason_of
+from client.cli.output import print_json, print_result
+from client.run_results import shortcomings_of
+from client.view.rendering import render_ending
+from client.view.words import printable
+from contracts.addresses import normalize
+from contracts.outcome import ResearchResult
+from contracts.texts import visible
+from workers.private_files import PRIVATE, files_of_person, umask_of_person
+
+FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
+SLUG_CHARACTERS: Final = 48
+SHOWN_LINES: Final = 20
+LINE_CHARACTERS: Final = 100  # a paragraph of so many fills a line of a wide terminal
+
+
+def default_folder(question: str, research_id: str) -> Path:
+    """Give `reports/DATE-SLUG`, with the end of the id where another run's report is there already."""
+    plain = normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
+    slug = "-".join(re.findall(r"[a-z0-9]+", plain)) or "report"
+    if len(slug) > SLUG_CHARACTERS:
+        slug = slug[: SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:SLUG_CHARACTERS]
+    folder = Path("reports") / f"{datetime.now().astimezone():%Y-%m-%d}-{slug}"
+    if not folder.exists() or _owner_of(folder) in (None, research_id):
+        return folder
+    return folder.with_name(f"{folder.name}-{research_id.rpartition('-')[2]}")
+
+
+def write_report(folder: Path, documents: Mapping[str, bytes], *, umask: int = PRIVATE) -> dict[str, Path]:
+    """Write the forms of a report (`md`, `html`, `json`) into a folder; their paths by form. Raises OSError."""
+    paths = {form: folder / FORMATS[form] for form in documents}
+    for form, data in documents.items():
+        write_atomically(paths[form], data, umask=umask)
+    return paths
+
+
+def write_atomically(path: Path, data: bytes, *, umask: int = PRIVATE) -> None:
+    """Write a whole file or nothing; a missing folder is made. Raises OSError."""
+    with files_of_person() if umask != PRIVATE else nullcontext():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+async def deliver_report(
+    context: CommandContext, result: ResearchResult, folder: Path | None, *, as_json: bool, quiet: bool, resume: str
+) -> int:
+    """Write the report into a folder if one is given, print its summary or one JSON document; the exit code.
+
+    `resume` is the command that continues the run, empty where that is impossible. Raises `CommandError`.
+    """
+    documents = await context.report_documents(result)
+    try:
+        paths = write_report(folder, documents, umask=umask_of_person()) if folder is not None else {}
+    except OSError as error:
+        again = f"research report {result.research_id} --out FILE"
+        raise CommandError(
+            f"{folder} cannot be written: {reason_of(error)}; the report is stored, print it with: {again}",
+            ExitCode.FAILED,
+        ) from None
+    if as_json:
+        shown = {form: str(path) for form, path in paths.items()}
+        print_json(result.model_dump(mode="json") | ({"paths": shown} if folder is not None else {}))
+    elif quiet:
+        for path in paths.values():
+            print_result(str(path))
+    else:
+        _print_summary(result, documents, paths, resume)
+    return exit_code(result.outcome, result.stop_reason)
+
+
+def _print_summary(
+    result: ResearchResult, documents: Mapping[str, bytes], paths: Mapping[str, Path], resume: str
+) -> None:
+    """Print how the run ended, the beginning of its report, the tally of verdicts, the paths and the next commands."""
+    for line in first_section(documents):
+        print_result(line)
+    print_result(render_ending(result))
+    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdicts.items())
+    if verdicts:
+        print_result(f"  claims checked: {verdicts}")
+    for line in shortcomings_of(result):
+        print_result(Text(f"  {line}", style="yellow"))
+    main = paths.get("html") or paths.get("md")
+    if main is not None:
+        others = ", ".join(form for form in paths if paths[form] != main)
+        print_result(f"  {main}" + (f"   ({others} beside it)" if others else ""))
+    if documents:
+        print_result(pasteable(f"  next: research open {result.research_id} · research audit {result.research_id}"))
+    if resume:
+        now = "" if documents else f" · report from what is there: {resume} --now"
+        print_result(pasteable(f"  continue: {resume}{now}"))
+
+
+def first_section(documents: Mapping[str, bytes]) -> list[str]:
+    """Give the first section of a report as at most 20 lines, with the titles of the numbers in it."""
+    if "json" not in documents:
+        return []
+    report = json.loads(documents["json"])
+    _, _, body = str(report["report"]["markdown"]).partition("\n## ")
+    paragraphs = [part.strip() for part in body.partition("\n## ")[0].split("\n\n") if part.strip()]
+    lines, used = list[str](), 0
+    for paragraph in paragraphs:
+        used += 1 + sum(1 + len(line) // LINE_CHARACTERS for line in paragraph.splitlines())
+        if lines and used > SHOWN_LINES:
+            lines.append("…")
+            break
+        lines += [*visible(paragraph).splitlines(), ""]
+    numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
+    titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
+    cited = [each for each in report["citations"] if each["number"] in numbers]
+    sources = [f"[{each['number']}] {titles.get(each['source_id'], each['source_id'])}" for each in cited]
+    return [*lines, *sources, *([""] if sources else [])]
+
+
+def remember_folder(home: Path, research_id: str, folder: Path) -> None:
+    """Store the folder of a run's report, for the command that sees the run end. Raises OSError."""
+    write_atomically(home / "report-folders" / research_id, str(folder.absolute()).encode())
+
+
+def remembered_folder(home: Path, research_id: str) -> Path | None:
+    """Give the folder that was named for a run's report when it was started."""
+    try:
+        return Path((home / "report-folders" / research_id).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _owner_of(folder: Path) -> str | None:
+    """Give the id of the run whose report is in a folder; None without a report."""
+    try:
+        text = (folder / FORMATS["json"]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.search(r'"research_id":\s*"([^"]+)"', text)
+    return found.group(1) if found else None

@@ -1,0 +1,257 @@
+"""Words of a run for a person: figures, statuses and events, each on one line without control characters."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
+from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.texts import from_markdown, plural, shorten
+from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
+
+LONGEST_LINE: Final = 240  # characters
+LONGEST_STATEMENT: Final = 199  # characters; an event carries 200 of a statement, cut anywhere
+COUNT_OF_MORE: Final = re.compile(r" \(and \d+ more\)$")
+
+
+def printable(text: str) -> str:
+    """Give one line without control characters: titles and questions are foreign text and must not drive a terminal."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def local_time(time: str) -> str:
+    """Give `2026-11-22 21:16 CET`, the time of this machine with its zone; empty without a time."""
+    try:
+        return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M %Z}"
+    except ValueError:
+        return ""
+
+
+def local_clock(time: str) -> str:
+    """Give `10:11:12` in the time zone of this machine; empty without a time."""
+    try:
+        return f"{datetime.fromisoformat(time).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""
+
+
+def duration(seconds: float) -> str:
+    """Give `0:07`, `12:30`, `1:05:00`."""
+    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def seconds_since(time: str, now: datetime) -> float:
+    """Give the seconds since an instant; 0 for one that lies ahead, because two clocks never agree."""
+    try:
+        return max(0.0, (now - datetime.fromisoformat(time)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
+
+
+# --- a status ------------------------------------------------------------------------------------------------------
+
+
+def elapsed_at(status: ResearchStatus, now: datetime) -> float:
+    """Give the active seconds by now: the status has those of the last thing that happened in the run."""
+    if status.outcome is not None or not status.as_of or status.waiting is not None:
+        return status.elapsed_seconds
+    return status.elapsed_seconds + seconds_since(status.as_of, now)
+
+
+def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
+    """Give the calls under way, the longest wait first: `0:12 analyze: How are backups made?`."""
+    if status.outcome is not None:
+        return []
+    waits = sorted(status.awaiting, key=lambda call: call.since)
+    return [f"{duration(seconds_since(call.since, now))} {from_markdown(call.what)}" for call in waits]
+
+
+def waits_words(waits: Sequence[str]) -> str:
+    """Give the longest wait, and the number of the others."""
+    return waits[0] + (f" (and {len(waits) - 1} more)" if len(waits) > 1 else "")
+
+
+def queue_words(status: ResearchStatus) -> str:
+    """Give the place of a run that waits for its turn; empty for any other."""
+    if status.queue_place is None:
+        return ""
+    return f"queued: place {status.queue_place} of {status.queue_length}; its clock starts when it begins"
+
+
+def usage_words(status: ResearchStatus) -> str:
+    """Give model calls, tokens and cost so far, with the cap of the cost."""
+    usage, cap = status.usage, status.limits.max_cost_usd if status.limits else None
+    if status.engine == EngineKind.EXTRACTIVE and not usage.model_calls:
+        known = usage.known_cost_usd
+        return f"cost {known:.2f} USD (no model)" if known else "no model, no cost"
+    if usage.cost_usd is not None:
+        cost = f"cost {usage.cost_usd:.2f} USD"
+    else:
+        known = usage.known_cost_usd
+        cost = f"cost {known:.2f} USD and what has no known price" if known else "cost unknown"
+    of_cap = f" of at most {cap:.2f}" if cap is not None and usage.known_cost_usd else ""
+    return f"{plural(usage.model_calls, 'model call')} · {usage.tokens:,} tokens · {cost}{of_cap}"
+
+
+def agent_words(agent: AgentProgress) -> str:
+    """Give the state and the yield of an agent: `running, looking · 3 sources · 5 findings`."""
+    parts = [agent.status.value.replace("_", " ") + (f", {agent.phase}" if agent.phase else "")]
+    if agent.counts.sources or agent.counts.findings:
+        parts += [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
+    return " · ".join([*parts, *([printable(agent.problem)] if agent.problem else [])])
+
+
+def progress_line(status: ResearchStatus | None, now: datetime) -> str:
+    """Give the state of a run as a line of a log, for a while without news."""
+    clock = f"{now:%H:%M:%S}"
+    if status is None:
+        return f"{clock} waiting for the first answer of a worker"
+    if status.waiting is not None:
+        way = status.waiting.ways(status.research_id)[0]
+        return f"{clock} … waiting for {printable(status.waiting.describe())}: {way}"
+    time = f"{duration(elapsed_at(status, now))} of {duration(status.deadline_seconds)}"
+    parts = [
+        f"{status.phase or status.status.value}, {time}",
+        plural(status.counts.sources, "source"),
+        plural(status.counts.findings, "finding"),
+    ]
+    if status.usage.model_calls:
+        parts.append(plural(status.usage.model_calls, "model call"))
+    if waits := waits_of(status, now):
+        parts.append(f"waiting for {waits_words(waits)}")
+    return f"{clock} … {' · '.join(map(printable, parts))}"
+
+
+# --- a resolved request and a result -------------------------------------------------------------------------------
+
+
+def engine_words(resolved: ResolvedResearch) -> str:
+    """Give the engine that writes the report: `model NAME`, or that there is none."""
+    if resolved.engine is EngineKind.MODEL:
+        return f"model {', '.join(sorted(set(resolved.models.values())))}"
+    return f"{resolved.engine.value}, no model: passages are quoted word for word"
+
+
+def providers_words(providers: Sequence[ProviderChoice]) -> str:
+    """Give the search providers of a run, and the others with the reason why not."""
+    available = ", ".join(choice.name for choice in providers if choice.available)
+    others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
+    return f"with {available}" + (f"; not with {', '.join(others)}" if others else "")
+
+
+def ending_words(result: ResearchResult) -> str:
+    """Give the end of a run in one line: `completed in 11 s · 4 sources cited · 14 passages quoted · no gaps`."""
+    counts, seconds = result.counts, result.usage.active_seconds
+    took = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}" if seconds else ""
+    parts = [result.outcome.value.replace("_", " ") + took]
+    if result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
+        parts += [
+            f"{plural(counts.sources_cited, 'source')} cited",
+            f"{plural(counts.passages_cited, 'passage')} quoted",
+            f"{plural(counts.gaps_open, 'gap')} stated",
+        ]
+    if result.outcome is Outcome.EMPTY:
+        documents = counts.documents_searched
+        parts.append("no answer found" + ("" if documents is None else f" in {plural(documents, 'document')}"))
+    natural = result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
+    if result.outcome is not Outcome.COMPLETED and not natural:
+        parts.append(result.stop_reason.value.replace("_", " "))
+    return " · ".join(parts)
+
+
+# --- events --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class EventLines:
+    """Words events, and drops a line that was printed since the phase began."""
+
+    _printed: set[str] = field(default_factory=set)
+
+    def of(self, events: Iterable[Event]) -> list[str]:
+        """Give the lines of these events, each with the local time in front."""
+        lines = []
+        for event in events:
+            if event.type == "phase.started":
+                self._printed.clear()
+            words = shorten(printable(event_words(event)), LONGEST_LINE)
+            fact = COUNT_OF_MORE.sub("", words)
+            if words and fact not in self._printed:
+                self._printed.add(fact)
+                lines.append(f"{local_clock(event.time)} {words}".lstrip())
+        return lines
+
+
+def event_words(event: Event) -> str:
+    """Give the words of an event: empty for one that repeats another, its own text for an unknown type."""
+    wording = WORDINGS.get(event.type)
+    return (event.text or event.type) if wording is None else wording(event)
+
+
+def _text(event: Event, key: str) -> str:
+    value = event.data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _phase_finished(event: Event) -> str:
+    summary = _text(event, "summary")
+    return f"{_text(event, 'phase')} done: {summary}" if summary else event.text
+
+
+def _decision(event: Event) -> str:
+    """Word a decision that changes the course of the run; phases and gates report the others."""
+    agent, action = _text(event, "agent"), _text(event, "action")
+    if action not in COURSE_CHANGES:
+        return ""
+    reason = event.text.removeprefix(f"{agent}: {action}").strip()
+    name = action.replace("_", " ")
+    if not reason:
+        return f"{agent}: {name}"
+    return f"{agent}: {reason}" if action == "decide_iteration" else f"{agent}: {name}: {reason}"
+
+
+def _gate(event: Event) -> str:
+    """Word the demands of a gate that failed; its score is no verdict."""
+    if event.data.get("valid", True):
+        return ""
+    issues = event.data.get("issues")
+    if not isinstance(issues, list):
+        return event.text
+    phase = _text(event, "phase") or "phase"
+    return f"quality check of the {phase}: {'; '.join(map(str, issues))}" if issues else ""
+
+
+def _finding(event: Event) -> str:
+    statement, count = _text(event, "statement"), event.data.get("count")
+    if not statement:
+        return event.text
+    more = f" (and {count - 1} more)" if isinstance(count, int) and count > 1 else ""
+    return f"finding: {shorten(statement, LONGEST_STATEMENT)}{more}"
+
+
+def _finished(event: Event) -> str:
+    """Word the end; of a partial run that did all its work the stop reason would sound complete."""
+    outcome, _, reason = event.text.partition(": ")
+    if outcome == Outcome.PARTIAL and reason in NATURAL_STOPS:
+        return "partial: see the limitations in the report"
+    return event.text.replace("_", " ")
+
+
+COURSE_CHANGES: Final = ("retry", "iterate", "complete", "decide_iteration", "gap_opened", "gap_pursued")
+WORDINGS: Final[Mapping[str, Callable[[Event], str]]] = {
+    "phase.finished": _phase_finished,
+    "decision.recorded": _decision,
+    "gate.evaluated": _gate,
+    # The gate has reported the demands of the rules already.
+    "guidance.given": lambda event: "" if _text(event, "origin") == "rules" else event.text,
+    "task.finished": lambda event: event.text if event.data.get("error") else "",
+    "finding.added": _finding,
+    # The reads of a search report its hits.
+    "status": lambda event: "" if "found" in event.data else event.text,
+    "run.finished": _finished,
+    **dict.fromkeys(("plan.drafted", "claim.verified", "verification.summary", "report.updated"), lambda _: ""),
+}

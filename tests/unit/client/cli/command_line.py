@@ -1,0 +1,29 @@
+"""The `research` command inside a test, and stored runs for it to read."""
+
+import asyncio
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from client.cli.app import app
+from contracts.evidence import DocumentRef
+from contracts.state import ResearchState
+from providers.storage.content import ObstoreContentStore
+from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import FolderRecords
+
+
+def research(*arguments: str, **variables: str) -> Result:
+    """Run the command to its end, with these environment variables."""
+    return CliRunner().invoke(app, list(arguments), env=variables)
+
+
+def save_run(home: Path, research_id: str, state: ResearchState, *, closed: bool) -> None:
+    """Store the session of a run, as a worker does."""
+    sessions = RecordSessionStore(FolderRecords(home / SESSIONS))
+    asyncio.run(sessions.save(research_id, state.model_dump_json(), closed=closed))
+
+
+def put_text(home: Path, text: str) -> DocumentRef:
+    """Archive a text."""
+    return asyncio.run(ObstoreContentStore(home / "content", dates_puts=True).put_text(text))

@@ -1,0 +1,159 @@
+"""`doctor`: the report on settings and services, and one read or search as a worker does it."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.cli.doctor import ADDRESS, Grade, check_models
+from tests.fakes.search_answers import KEYS
+from tests.fakes.search_apis import SearchApis
+from tests.fakes.valkey import running_valkey
+from tests.fakes.web import WebServer, page, redirect
+from tests.unit.client.cli.command_line import research
+from workers.settings.loading import Settings
+
+
+@contextmanager
+def beside(server: Any) -> Iterator[Any]:
+    """Serve from a thread, because a command has a loop of its own."""
+    running: Future[Any] = Future()
+    loop, ending = asyncio.new_event_loop(), asyncio.Event()
+
+    async def serve() -> None:
+        async with server as made:
+            running.set_result(made)
+            await ending.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        yield running.result(10)
+    finally:
+        loop.call_soon_threadsafe(ending.set)
+        thread.join(10)
+        loop.close()
+
+
+def checks(**variables: str) -> dict[str, dict[str, str]]:
+    """The report as a program gets it, by subject."""
+    return {each["name"]: each for each in json.loads(research("doctor", "--json", **variables).stdout)}
+
+
+def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path) -> None:
+    """Program, home, settings, model, corpora, web search with keys to set, store, server (S0-102)."""
+    done = research("doctor")
+    assert done.exit_code == 0
+    lines = {line.split()[1]: line for line in done.stdout.splitlines() if not line.startswith(" ")}
+    assert {"program", "home", "privacy", "settings", "model", "corpora", "shared", "server"} <= set(lines)
+    assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
+    assert "not running; `research run`" in lines["server"]
+    (home / "sessions").mkdir(exist_ok=True)
+    (home / "sessions").chmod(0o755)
+    assert "open to other users: closed" in checks()["privacy"]["found"]
+
+
+def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> None:
+    """A model endpoint and a Redis that are down are named with a setting to check; no password is printed (F16)."""
+    down = {
+        "RESEARCH_MODEL": "m",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "REDIS_URL": "redis://:secret@127.0.0.1:1",
+    }
+    found = checks(**down)
+    assert (found["model"]["grade"], "ANTHROPIC_BASE_URL" in found["model"]["remedy"]) == ("fail", True)
+    assert (found["shared"]["grade"], "REDIS_URL" in found["shared"]["remedy"]) == ("fail", True)
+    assert "server" in found
+    done = research("doctor", **down | {"REDIS_URL": "redis://:planted-password@[bad", "TAVILY_API_KEY": "planted key"})
+    assert (done.exit_code, "fail shared" in done.stdout) == (1, True)
+    assert "tavily: TAVILY_API_KEY holds characters that no key has" in done.stdout
+    assert "planted" not in done.output
+
+
+def test_a_redis_that_accepts_writes_is_ok(home: Path, tmp_path: Path) -> None:
+    """A key that expires by itself is written."""
+    with running_valkey(tmp_path) as server:
+        assert checks(REDIS_URL=server.url)["shared"]["grade"] == "ok"
+
+
+@pytest.mark.parametrize(("tools", "grade"), [("forced", Grade.OK), ("offered", Grade.OK), ("none", Grade.WARN)])
+async def test_models_without_tools_are_named_with_the_strategies_that_need_them(tools: str, grade: Grade) -> None:
+    """As a run of that strategy would be refused."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        there = {"base_url": f"http://127.0.0.1:{listening.getsockname()[1]}", "tools": tools}
+        tiers = {"simple": "a:m", "analytical": "a:m", "complex": "a:m"}
+        settings = Settings.model_validate({"models": {**tiers, "endpoints": {"a": there}}})
+        found = {check.name: check async for check in check_models(settings)}
+    assert (found["model"].grade, found["tools"].grade) == (Grade.OK, grade)
+    assert "orchestrator" in found["tools"].found
+
+
+def read(*inputs: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:
+    """Exit code and lines of `doctor --read --json`."""
+    options = [part for given in inputs for part in ("--read", given)]
+    result = research("doctor", "--json", *options, **variables)
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_page_is_read_under_its_final_address(home: Path) -> None:
+    """One JSON object a line with the same fields for a page and an error, which the exit code shows, too."""
+    pages = {"/old": redirect("/new"), "/new": page("Vacuum removes dead rows.", title="Vacuum")}
+    with beside(WebServer(pages)) as server:
+        allowed = {"RESEARCH_ALLOW_HOSTS": server.host}
+        code, lines = read(server.url("/old"), server.url("/none"), "http://127.0.0.1/", **allowed)
+        shown = research("doctor", "--read", server.url("/new"), **allowed).stdout
+    assert (code, [line["ok"] for line in lines]) == (4, [True, False, False])
+    assert (lines[0]["title"], lines[0]["url"]) == ("Vacuum", server.url("/new"))
+    assert lines[0]["content_hash"].startswith("sha256:")
+    assert [line["error"]["type"] for line in lines[1:]] == ["not_found", "refused_address"]
+    assert {tuple(line) for line in lines} == {tuple(lines[0])}
+    assert shown.splitlines()[0].startswith("Vacuum   text/html   ")
+    assert "Vacuum removes dead rows." in shown
+
+
+@pytest.mark.parametrize("given", ["http://10.0.0.1/", "FILE:///etc/hostname", "//127.0.0.1/", "h\nttp://127.0.0.1/"])
+def test_a_refused_address_is_never_taken_for_a_file(given: str, home: Path) -> None:
+    """Nor is a malformed one or one of another scheme."""
+    code, (line,) = read(given)
+    assert (code, line["ok"], line["error"]["type"][:8]) == (4, False, "refused_")
+    assert not any(map(ADDRESS.match, ["a.md", "./a: b.md", "/tmp/x:y.md", "c:\\x.md", "../x", "a/b:c.md"]))
+
+
+def test_a_provider_is_asked_one_query(home: Path) -> None:
+    """Rank, title and address for people, the whole response for programs; a failure is one line (X-16)."""
+    query = ("doctor", "--search", "backups", "--provider", "brave")
+    with beside(SearchApis()) as server:
+        brave = {"BRAVE_API_KEY": KEYS["brave"], "BRAVE_BASE_URL": server.url("brave")}
+        shown, given = research(*query, **brave), research(*query, "--json", **brave)
+    assert " 2. Result number 1   https://site-1.example/page?id=1" in shown.stdout
+    assert "hits" in shown.stderr
+    assert [hit["rank"] for hit in json.loads(given.stdout)["hits"]][:2] == [1, 2]
+    with beside(SearchApis("401")) as server:
+        refused = research(*query, **brave | {"BRAVE_BASE_URL": server.url("brave")})
+    assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "set BRAVE_API_KEY" in refused.stderr
+    assert KEYS["brave"] not in refused.stderr
+
+
+def test_a_folder_is_searched_and_listed(home: Path) -> None:
+    """Its index is made first; `corpus` lists, describes and removes it, and the documents stay."""
+    folder = home.parent / "manual"
+    folder.mkdir()
+    (folder / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing")
+    found = research("doctor", "--search", "dead rows", "--corpus", str(folder))
+    assert "corpus:manual/vacuum.md" in found.stdout
+    assert "1 document, 1 skipped" in research("corpus", "list").stdout
+    status = json.loads(research("corpus", "status", "manual", "--json").stdout)
+    assert [entry["path"] for entry in status["skipped_files"]] == ["broken.pdf"]
+    assert research("corpus", "add", str(folder), "--quiet").stdout.startswith("manual: 1 document")
+    assert "its documents stay" in research("corpus", "remove", "manual").stdout
+    assert (folder / "vacuum.md").exists()
+    assert "there is no corpus yet" in research("corpus", "list").stderr

@@ -1,0 +1,200 @@
+"""Commands that read runs from the session store, without a server or with one that does not answer."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.cli.context import last_outcome, result_of
+from client.cli.errors import CommandError
+from client.cli.run import RunInfo, _request_again, _start_run
+from client.cli.watch import parse_since, parse_statuses
+from client.client_errors import RunUnknown
+from contracts.outcome import AgentDecision, Citation, ResearchResult
+from contracts.request import ResearchRequest
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from tests.fakes import states
+from tests.unit.client.cli.command_line import put_text, research, save_run
+
+QUESTION = "How does the engine prevent wraparound?"
+BEGUN = datetime.now(tz=UTC) - timedelta(seconds=40)
+
+
+def stored(**changes: Any) -> ResearchState:
+    """A state of a run that began 40 s ago."""
+    return states.state(clock_started_at=BEGUN.timestamp(), **changes)
+
+
+def test_the_status_of_a_stored_run(home: Path) -> None:
+    """A cancelled run has its end and its time; one that was cut off has neither, and how to continue is printed."""
+    save_run(home, "ended", stored(status=RunStatus.CANCELLED), closed=True)
+    save_run(home, "cut-off", stored(status=RunStatus.RUNNING), closed=False)
+    partial = ResearchResult(research_id="r", outcome=Outcome.PARTIAL, stop_reason=StopReason.NO_OPEN_GAPS)
+    save_run(home, "lacks", stored(status=RunStatus.PARTIAL, result=partial), closed=True)
+    ended = json.loads(research("status", "ended", "--json").stdout)
+    assert (ended["outcome"], ended["stop_reason"]) == ("cancelled", "user_cancelled")
+    assert 40 <= ended["elapsed_seconds"] < 300
+    assert ended["note"] == "its state is saved: research resume ended"
+    shown = research("status", "cut-off")
+    assert (shown.exit_code, QUESTION in shown.stdout) == (0, True)
+    assert "the run was interrupted: research resume cut-off" in shown.stderr
+    assert research("status", "lacks").stdout.splitlines()[-1] == "ended     see the limitations in the report"
+
+
+def test_the_list_of_stored_runs(home: Path) -> None:
+    """Newest first, chosen by words, status and time; a run whose worker is gone is interrupted."""
+    for name, status, closed in (("r-1", RunStatus.CANCELLED, True), ("r-2", RunStatus.RUNNING, False)):
+        save_run(home, name, stored(status=status), closed=closed)
+
+    def listed(*options: str) -> dict[str, str]:
+        return {row["research_id"]: row["status"] for row in json.loads(research("list", "--json", *options).stdout)}
+
+    assert listed() == {"r-2": "interrupted", "r-1": "cancelled"}
+    assert list(listed("--outcome", "cancelled,partial")) == ["r-1"]
+    assert list(listed("--limit", "1")) == ["r-2"]
+    assert listed("--text", "WRAPAROUND", "--since", "1h") == listed()
+    assert listed("--since", "2999-01-01") == listed("--text", "locks") == {}
+    line = research("list", "--limit", "1").stdout
+    assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
+
+
+def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
+    """An open run is of unknown status, never interrupted; a command that needs the server fails with its address."""
+    save_run(home, "r-1", stored(status=RunStatus.RUNNING), closed=False)
+    away = {"TEMPORAL_ADDRESS": "127.0.0.1:1"}
+    done = research("list", "--json", **away)
+    assert json.loads(done.stdout)[0]["status"] == "unknown"
+    assert done.stderr.count("127.0.0.1:1") == 1
+    assert research("status", "r-1", **away).exit_code == 0
+    stopped = research("stop", "r-1", **away)
+    assert (stopped.exit_code, "127.0.0.1:1" in stopped.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.RUNNING])
+def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
+    """Cancelled, aborted or interrupted: the first line says that it is a draft and how to finish it."""
+    document = put_text(home, "# Answer\n\nSo it is.\n")
+    save_run(home, "r-1", stored(status=status, draft=states.draft(document=document)), closed=False)
+    done = research("report", "r-1")
+    first, _, rest = done.stdout.partition("\n\n")
+    assert first.startswith("> **Draft:** the run ")
+    assert "`research resume r-1 --now`" in first
+    assert rest == "# Answer\n\nSo it is.\n"
+    without = research("report", "r-1", "--format", "html")
+    assert (without.exit_code, "use --format md" in without.stderr) == (4, True)
+
+
+def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
+    """The list of sources, the archived text by number or id, the decisions with their reasons, the plan."""
+    text = put_text(home, "Vacuum removes dead rows.")
+    read = states.source("https://a.example/", text=text)
+    lost = states.source("https://b.example/", status=SourceStatus.FAILED, status_reason="not found")
+    decision = AgentDecision(seq=1, agent="supervisor", action="decide_iteration", rationale="gaps\x1b are left")
+    state = stored(
+        status=RunStatus.CANCELLED,
+        sources=states.sources(read, lost),
+        citations=[Citation(number=1, source_id=read.id)],
+        decisions=[decision],
+        plan=states.plan(states.sub_query("What is frozen?")),
+    )
+    save_run(home, "r-1", state, closed=True)
+    lines = research("sources", "r-1").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["[1]", lost.id]
+    assert "failed: not found" in lines[1]
+    assert (
+        research("sources", "last", "1").stdout
+        == research("sources", "r-1", read.id[:9]).stdout
+        == "Vacuum removes dead rows."
+    )
+    missing = research("sources", "r-1", lost.id)
+    assert (missing.exit_code, "nothing of" in missing.stderr) == (4, True)
+    assert research("sources", "r-1", "7").exit_code == 2
+    shown = research("decisions", "r-1").stdout
+    assert "supervisor: decide iteration  gaps are left" in shown
+    assert "1. What is frozen?" in research("plan", "r-1").stdout
+    refused = research("plan", "r-1", "--edit")
+    assert (refused.exit_code, "cannot be edited, no approval is open" in refused.stderr) == (2, True)
+
+
+def test_a_stored_run_always_has_an_outcome() -> None:
+    """A cancelled one a result without a report; one that was never closed has none, and counts as failed."""
+    result = result_of("r", stored(status=RunStatus.CANCELLED))
+    assert result is not None
+    assert (result.outcome, result.stop_reason, result.report) == (Outcome.CANCELLED, StopReason.USER_CANCELLED, "")
+    assert result.resumable
+    interrupted = stored(status=RunStatus.RUNNING)
+    assert (result_of("r", interrupted), last_outcome(interrupted)) == (None, Outcome.FAILED)
+
+
+def test_a_time_is_a_date_or_a_span_ago_and_outcomes_are_names() -> None:
+    """A date without zone is this machine's; outcomes may be repeated, with commas, and with hyphens."""
+    assert parse_since("2026-11-20T12:00:00+00:00") == datetime(2026, 11, 20, 12, tzinfo=UTC)
+    assert parse_since("2026-11-20") == datetime(2026, 11, 20).astimezone()
+    before = datetime.now(tz=UTC)
+    assert before <= parse_since("2d") + timedelta(days=2) <= datetime.now(tz=UTC)
+    assert parse_statuses(["partial,timed-out", "running"]) == ("partial", "timed_out", "running")
+
+
+class Server:
+    """Stands for context, client and handle of one run."""
+
+    def __init__(self, state: ResearchState | None, running_tenant: str | None = None) -> None:
+        self.state = state
+        self.running_tenant = running_tenant
+
+    async def stored_state(self, _: str) -> ResearchState | None:
+        return self.state
+
+    def handle(self, _: str) -> "Server":
+        return self
+
+    async def is_running(self) -> bool:
+        if self.running_tenant is None:
+            raise RunUnknown("none")
+        return True
+
+    async def tenant(self) -> str | None:
+        return self.running_tenant
+
+    async def question(self) -> str:
+        return QUESTION
+
+    async def resume(self, *_: Any, **__: Any) -> "Server":
+        return self
+
+
+@pytest.mark.parametrize("tenants", [("acme", None), (None, "acme"), ("acme", "acme")], ids=["stored", "runs", "both"])
+async def test_an_id_of_another_tenant_or_question_cannot_be_used(tenants: tuple[str | None, str | None]) -> None:
+    """The run is neither joined nor resumed, and nothing of its question or result is revealed."""
+    state = None if tenants[0] is None else states.state(resolved=states.resolved(tenant=tenants[0]))
+    server: Any = Server(state, tenants[1])
+    with pytest.raises(CommandError) as caught:
+        await _start_run(server, server, ResearchRequest(query="Something else?", tenant="other"), "r-1")
+    assert str(caught.value) == "the id r-1 cannot be used with this tenant: leave tenant out, or --id for a new run"
+    with pytest.raises(CommandError, match="belongs to another question"):
+        await _start_run(server, server, ResearchRequest(query="Something else?", tenant="acme"), "r-1")
+    started = await _start_run(server, server, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")
+    assert started.how == ("resumed" if tenants[1] is None else "joined")
+
+
+def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
+    """A completed or refused run is not resumed; the request of a resumed one adds another model at most."""
+    done = ResearchResult(research_id="r-1", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
+    refused = done.model_copy(update={"outcome": Outcome.REFUSED, "limitations": ["no corpus"]})
+    known = RunInfo("r-1", states.state())
+    known.require_resumable(None)
+    known.require_resumable(done.model_copy(update={"outcome": Outcome.PARTIAL}))
+    for run, closed, problem in (
+        (known, done, "see `research report r-1`"),
+        (known, refused, "was refused: no corpus"),
+        (RunInfo("r-1"), None, "start a new run"),
+    ):
+        with pytest.raises(CommandError, match=problem):
+            run.require_resumable(closed)
+    resolved = states.resolved(models=dict.fromkeys(("simple", "analytical", "complex"), "m"))
+    assert _request_again(resolved, "m")["query"] == QUESTION
+    assert "models" not in _request_again(resolved, "m")
+    assert set(_request_again(resolved, "other")["models"].values()) == {"other"}

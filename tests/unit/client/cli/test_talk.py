@@ -1,0 +1,144 @@
+"""What a person sends to a run that waits: as text, in an editor, and in this terminal."""
+
+import asyncio
+import os
+import pty
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from client.cli import talk
+from client.cli.errors import CommandError
+from client.cli.talk import LeftWaiting, TerminalAsker, asker, edit_text, parse_plan, plan_as_text
+from client.client_errors import MessageRefused
+from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
+
+NODES = [PlanNode(id="a", text="How is it done?"), PlanNode(id="b", text="- Why\x1b[31m?")]
+PLAN = PlanAnswer(version=2, brief="Both parts.", nodes=NODES, sub_queries=NODES)
+APPROVAL = Waiting(kind=WaitKind.APPROVAL, plan_version=2, expires_at="2026-11-24T10:00:00+00:00")
+QUESTIONS = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?", "Since when?"], round=1)
+
+
+def test_a_plan_survives_the_editor_and_json() -> None:
+    """The shown text can be sent back, and so can `research plan --json`; control characters reach no terminal."""
+    text = plan_as_text(PLAN, "r-1")
+    assert "\x1b" not in text
+    assert parse_plan(text) == {"sub_queries": ["How is it done?", "- Why [31m?"], "brief": "Both parts."}
+    printed = parse_plan(PLAN.model_dump_json())
+    assert [part["query"] for part in printed["sub_queries"]] == [node.text for node in NODES]
+    assert set(printed) == {"brief", "sub_queries"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("only a brief", "the plan has no sub-query: write each on a line of its own"),
+        ("{broken", "no valid JSON"),
+        ('{"sub_queries": ["a"], "plan": 1}', "plan: unknown key"),
+        (f"- {'x' * 600}", "sub_queries.0.query: "),
+        ('{"sub_queries": [1]}', r'sub_queries\.0: expected a text, or \{"query": "…", "rationale": "…"\}'),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_refused_before_it_is_sent(text: str, problem: str) -> None:
+    """With the path and the problem."""
+    with pytest.raises(CommandError, match=problem):
+        parse_plan(text)
+
+
+async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person's own editor with its arguments; one that fails changes nothing."""
+    monkeypatch.setenv("VISUAL", "sed -i s/old/new/")
+    assert await edit_text("- the old one\n") == "- the new one\n"
+    for editor, problem in (
+        ("false", "ended with 1: the plan was not changed"),
+        ("no-such-editor-here", r"cannot be started: .*set EDITOR, or use --set FILE"),
+        ("", "no terminal for an editor: use --set FILE"),
+    ):
+        monkeypatch.setenv("VISUAL", editor)
+        monkeypatch.delenv("EDITOR", raising=False)
+        with pytest.raises(CommandError, match=problem):
+            await edit_text("x")
+
+
+class FakeHandle:
+    """Records its messages."""
+
+    research_id = "r-1"
+
+    def __init__(self, refused: int = 0) -> None:
+        self.sent: list[tuple[Any, ...]] = []
+        self.refused = refused
+
+    async def plan(self) -> PlanAnswer:
+        return PLAN
+
+    async def _take(self, *message: Any) -> str:
+        if self.refused:
+            self.refused -= 1
+            raise MessageRefused("phrase: this run wants exactly these words")
+        self.sent.append(message)
+        return "taken"
+
+    async def answer(self, answers: list[str], round_: int) -> str:
+        return await self._take("answer", answers, round_)
+
+    async def approve_plan(self, version: int, phrase: str | None = None) -> str:
+        return await self._take("approve", version, phrase)
+
+    async def reject_plan(self, reason: str = "") -> str:
+        return await self._take("reject", reason)
+
+    async def revise_plan(self, revision: Any, version: int) -> str:
+        return await self._take("revise", revision, version)
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A terminal as standard input; what is written to this descriptor is typed there."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "r", encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield ours
+    os.close(ours)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "typed", "sent"),
+    [
+        (APPROVAL, "y\n", ("approve", 2, None)),
+        (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), f"yes\n{APPROVAL_PHRASE}\n", ("approve", 2, APPROVAL_PHRASE)),
+        (APPROVAL, "n\n", ("reject", "")),
+        (APPROVAL, "\nleave version 9 out\n", ("revise", {"guidance": "leave version 9 out"}, 2)),
+        (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
+    ],
+    ids=["yes", "phrase", "no", "words", "answers"],
+)  # fmt: skip
+async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
+    """Each reply becomes its message; a refused one is asked again."""
+    handle = FakeHandle(refused=1 if typed == "y\n" else 0)
+    os.write(keyboard, (typed * (1 + handle.refused)).encode())
+    await asyncio.wait_for(TerminalAsker(handle).ask(waiting), 10)  # type: ignore[arg-type]
+    assert handle.sent == [sent]
+
+
+async def test_a_question_can_be_withdrawn(keyboard: int) -> None:
+    """Answered elsewhere, or the run is over: no thread reads the terminal any longer."""
+    del keyboard
+    asking = asyncio.create_task(TerminalAsker(FakeHandle()).ask(APPROVAL))  # type: ignore[arg-type]
+    await asyncio.sleep(0.05)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_without_a_terminal_the_command_is_printed_or_the_run_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exact command; with `--no-wait` the command ends and the run waits on."""
+    monkeypatch.setattr(talk.sys.stdin, "isatty", lambda: False, raising=False)
+    await asker(FakeHandle(), quiet=True, leave=False)(APPROVAL)  # type: ignore[arg-type]
+    assert "research approve r-1 --version 2" in capsys.readouterr().err
+    with pytest.raises(LeftWaiting):
+        await asker(FakeHandle(), quiet=True, leave=True)(APPROVAL)  # type: ignore[arg-type]

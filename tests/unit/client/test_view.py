@@ -1,0 +1,393 @@
+"""What a terminal and a log show of a run."""
+
+import asyncio
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
+from client.handle import ResearchHandle
+from client.view.console import FRAME_BEGINS, FRAME_ENDS, PlainSink, SteadyLive, TerminalSink, follow
+from client.view.rendering import Frame, cut_at_word, render_ending, render_live
+from client.view.words import EventLines, duration, event_words, printable, progress_line, usage_words
+from contracts.outcome import (
+    AgentProgress,
+    Awaited,
+    Counts,
+    Event,
+    EventPage,
+    Mark,
+    Progress,
+    ResearchResult,
+    ResearchStatus,
+    UnitProgress,
+    Usage,
+)
+from contracts.plan import Waiting, WaitKind
+from contracts.presets import preset
+from contracts.request import Depth
+from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
+
+NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)
+FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", hint="Ctrl-C …")
+UNITS = [
+    UnitProgress(name="planning", label="plan", mark=Mark.DONE, detail="4 sub-queries"),
+    UnitProgress(name="gathering", label="gather", mark=Mark.RUNNING, detail="3 of 4"),
+    UnitProgress(name="analysis", label="analyze"),
+]
+RESULT = ResearchResult(research_id="r", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
+RUNNING = ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING)
+
+
+def status(**changes: Any) -> ResearchStatus:
+    """A status of a run without a model."""
+    values: dict[str, Any] = {
+        "research_id": "r-20261121-7k3f",
+        "query": "How does it work?",
+        "status": RunStatus.RUNNING,
+        "engine": "extractive",
+        "corpus": "manual",
+        "egress": "nothing leaves this machine",
+        "deadline_seconds": 900.0,
+        "max_iterations": 3,
+        "progress": Progress(units=UNITS),
+        "counts": Counts(documents_searched=1173, sources=3, findings=1),
+        "as_of": "2026-11-21T10:00:00.000+00:00",
+    }
+    return ResearchStatus(**(values | changes))
+
+
+def shown(known: ResearchStatus | None, *news: str, now: datetime = NOW, width: int = 100) -> str:
+    """The live view as plain text."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(render_live(known, news, FRAME, now))
+    return cast("io.StringIO", console.file).getvalue()
+
+
+def event(kind: str, text: str = "", time: str = "2026-11-21T10:11:12+00:00", **data: Any) -> Event:
+    """An event."""
+    return Event(seq=1, type=kind, time=time, text=text, data=data)
+
+
+# --- the live view -------------------------------------------------------------------------------------------------
+
+
+def test_the_live_view_shows_status_and_news() -> None:
+    """Question, id, egress, clock, units of work, agents, calls under way, last failure, newest events, the hint."""
+    agent = AgentProgress(id="agent-1", task="History", strategy="agent", status=AgentStatus.RUNNING, phase="looking")
+    waits = [Awaited(what="search: settings", since="2026-11-21T10:00:05+00:00")]
+    waits += [Awaited(what="read \\[1\\]", since="2026-11-21T09:59:00+00:00")]
+    known = status(agents=[agent], awaiting=waits, last_failure="broken.pdf: encrypted")
+    text = shown(known, "10:00:01 read: Vacuum", width=120)
+    for part in (
+        "How does it work?",
+        "r-20261121-7k3f",
+        "corpus manual (1,173 documents)",
+        "nothing leaves this machine",
+        "0:07 of 15:00",
+        "no model, no cost",
+        "✔ plan",
+        "4 sub-queries",
+        "▸ gather",
+        "iteration 1 of 3 · 3 of 4",
+        "○ analyze",
+        "▸ agent-1  History",
+        "running, looking",
+        "waiting for: 1:07 read [1]",
+        "0:02 search: settings",
+        "so far:      3 sources · 1 finding · 0 open gaps",
+        "failed:      broken.pdf: encrypted",
+        "10:00:01 read: Vacuum",
+        "Ctrl-C …",
+    ):
+        assert part in text, part
+
+
+def test_the_view_says_what_a_person_is_asked() -> None:
+    """The command that answers and the questions; before the first answer of a worker, that one is waited for."""
+    asked = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?"], round=1)
+    text = shown(status(waiting=asked), width=140)
+    assert 'research answer r-20261121-7k3f "…"' in text
+    assert "Which one?" in text
+    assert "waiting for the first answer of a worker" in shown(None)
+
+
+def test_a_line_never_wraps_and_foreign_words_cannot_drive_the_terminal() -> None:
+    """A long title is cut at the width of the terminal; control characters, direction marks and markup are text."""
+    hostile = "\x1b[2J[bold]x[/bold]\u202e\r" + "long " * 100
+    known, news = status(last_failure=hostile), EventLines().of([event("source.added", hostile)])
+    narrow, wide = shown(known, *news, width=60), shown(known, *news, width=200)
+    assert len(narrow.splitlines()) == len(wide.splitlines())
+    assert "[bold]x[/bold]" in wide
+    assert not set(wide) & set("\x1b\u202e\r")
+    assert printable("two\nlines\x1b") == "two lines"
+
+
+@pytest.mark.parametrize(
+    ("width", "cut"),
+    [(40, "a line of several words"), (20, "a line of several…"), (17, "a line of…"), (4, "a l…")],
+)
+def test_a_line_is_cut_at_a_word(width: int, cut: str) -> None:
+    """No half words, unless there is room for less than one."""
+    line = cut_at_word(Text("a line of several words"), width)
+    assert (line.plain, line.cell_len <= width) == (cut, True)
+
+
+@pytest.mark.parametrize(
+    ("engine", "usage", "words"),
+    [
+        ("extractive", Usage(), "no model, no cost"),
+        ("model", Usage(model_calls=3, input_tokens=1000, output_tokens=200, cost_usd=None), "3 model calls · 1,200 tokens · cost unknown"),
+        ("model", Usage(model_calls=1, cost_usd=0.5), "1 model call · 0 tokens · cost 0.50 USD of at most 2.00"),
+        ("model", Usage(model_calls=1, cost_usd=None, partial_cost_usd=0.5), "1 model call · 0 tokens · cost 0.50 USD and what has no known price of at most 2.00"),
+    ],
+)  # fmt: skip
+def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage: Usage, words: str) -> None:
+    """An unknown price is called unknown."""
+    known = status(engine=engine, usage=usage, limits=preset("supervisor", Depth.MEDIUM))
+    assert usage_words(known) == words
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(7, "0:07"), (750, "12:30"), (3900, "1:05:00"), (-1, "0:00")])
+def test_durations(seconds: float, text: str) -> None:
+    """Minutes and seconds, hours only when there are any."""
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "✔ completed in 11 s · 2 sources cited · 14 passages quoted · 0 gaps stated"),
+        ({"outcome": Outcome.PARTIAL, "stop_reason": StopReason.BUDGET_TIME}, "gaps stated · budget time"),
+        ({"outcome": Outcome.EMPTY, "stop_reason": StopReason.NO_EVIDENCE}, "no answer found in 8 documents"),
+        ({"outcome": Outcome.CANCELLED, "stop_reason": StopReason.USER_CANCELLED}, "■ cancelled in 11 s · user can"),
+        ({"outcome": Outcome.FAILED, "stop_reason": StopReason.PROVIDER_OUTAGE}, "✖ failed in 11 s · provider outage"),
+    ],
+)
+def test_the_end_is_one_line(changes: dict[str, Any], words: str) -> None:
+    """Outcome, time and yield; the stop reason where it says more than the outcome."""
+    counts = Counts(sources_cited=2, passages_cited=14, documents_searched=8)
+    ended = RESULT.model_copy(update={"counts": counts, "usage": Usage(active_seconds=11), **changes})
+    assert words in render_ending(ended).plain
+
+
+def test_the_picture_changes_every_second_although_nothing_happens() -> None:
+    """The clock continues between two events of a run, however often its unchanged status is read."""
+    now = [NOW]
+    sink = TerminalSink(Console(file=io.StringIO()), FRAME, clock=lambda: now[0])
+
+    def picture() -> str:
+        sink.show(status(), [])
+        console = Console(file=io.StringIO(), width=80)
+        console.print(sink.draw())
+        return cast("io.StringIO", console.file).getvalue()
+
+    assert "0:07" in picture()
+    now[0] += timedelta(seconds=2)
+    assert "0:09" in picture()
+
+
+def test_a_frame_is_drawn_once_and_as_a_whole() -> None:
+    """Nothing is written while nothing changed; a change is written within a synchronised update."""
+    now, file = [NOW], io.StringIO()
+    sink = TerminalSink(Console(file=file, force_terminal=True, width=60), FRAME, clock=lambda: now[0])
+    live = SteadyLive(console=sink.console, get_renderable=sink.draw, auto_refresh=False)
+    sink.show(status(), [event("source.added", "read: A")])
+    live.start(refresh=True)
+    first = file.getvalue()
+    assert "read: A" in first
+    live.refresh()
+    assert file.getvalue() == first
+    now[0] += timedelta(seconds=1)
+    live.refresh()
+    news = file.getvalue().removeprefix(first)
+    assert (news.startswith(FRAME_BEGINS), news.endswith(FRAME_ENDS), "0:08" in news) == (True, True, True)
+    live.stop()
+
+
+# --- lines ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (event("phase.finished", phase="gathering", summary="3 sources"), "gathering done: 3 sources"),
+        (event("decision.recorded", "supervisor: iterate gaps matter", agent="supervisor", action="iterate"), "supervisor: iterate: gaps matter"),
+        (event("decision.recorded", "supervisor: decide_iteration gaps", agent="supervisor", action="decide_iteration"), "supervisor: gaps"),
+        (event("decision.recorded", "supervisor: dispatch x", agent="supervisor", action="dispatch"), ""),
+        (event("gate.evaluated", phase="plan", valid=True, score=9), ""),
+        (event("gate.evaluated", phase="plan", valid=False, issues=["too few"]), "quality check of the plan: too few"),
+        (event("guidance.given", "rules: x", origin="rules"), ""),
+        (event("guidance.given", "person: x", origin="person"), "person: x"),
+        (event("task.finished", "searched"), ""),
+        (event("task.finished", "search failed", error="x"), "search failed"),
+        (event("finding.added", statement="It is so.", count=3), "finding: It is so. (and 2 more)"),
+        (event("status", "5 found", found=5), ""),
+        (event("plan.drafted", "4 sub-queries"), ""),
+        (event("run.finished", "completed: no_open_gaps"), "completed: no open gaps"),
+        (event("run.finished", "partial: no_open_gaps"), "partial: see the limitations in the report"),
+        (event("agent.started", "agent-1 begins"), "agent-1 begins"),
+        (event("new.kind"), "new.kind"),
+    ],
+)  # fmt: skip
+def test_an_event_becomes_words_or_nothing(told: Event, words: str) -> None:
+    """Events that repeat others are silent; an unknown one has its own text."""
+    assert event_words(told) == words
+
+
+def test_a_fact_is_printed_once_per_phase_in_one_line() -> None:
+    """Repetitions, also with another count, are dropped until the next phase; lines are short and printable."""
+    lines = EventLines()
+    finding = event("finding.added", statement="It\x1b is so.", count=1)
+    again = event("finding.added", statement="It\x1b is so.", count=5)
+    assert [line[9:] for line in lines.of([finding, again])] == ["finding: It is so."]
+    assert len(lines.of([event("phase.started", "analysis"), again])) == 2
+    assert len(lines.of([event("status", "x " * 500)])[0]) <= 250
+
+
+def test_silence_is_broken_by_the_state_of_the_run_now_and_then() -> None:
+    """Every ten seconds without news; every ten minutes while a person is waited for, who may take days."""
+    clock, lines = [0.0], list[str]()
+
+    def lines_in(seconds: int, known: ResearchStatus) -> list[str]:
+        lines.clear()
+        sink = PlainSink(lines.append, clock=lambda: clock[0])
+        for clock[0] in range(0, seconds + 1, 5):
+            sink.show(known, [])
+        return list(lines)
+
+    assert len(lines_in(20, RUNNING)) == 2
+    asked = RUNNING.model_copy(update={"waiting": Waiting(kind=WaitKind.APPROVAL, plan_version=1)})
+    reminders = lines_in(1_200, asked)
+    assert len(reminders) == 2
+    assert all(line.endswith("research approve r --version 1") for line in reminders)
+    assert "first answer of a worker" in progress_line(None, NOW)
+    working = progress_line(status(awaiting=[Awaited(what="read a", since=NOW.isoformat())], phase="gathering"), NOW)
+    assert "gathering, 0:07 of 15:00 · 3 sources · 1 finding · waiting for 0:00 read a" in working
+
+
+# --- following -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ScriptedRun:
+    """Stands for a handle: five events, an end after so many looks, and faults."""
+
+    looks: int = 2
+    page_size: int = 200
+    silent: int = 0
+    """Looks without an answer."""
+    faults: list[Exception] = field(default_factory=list)
+    """Raised by waiting for the result, one after the other."""
+    waits: list[Waiting | None] = field(default_factory=list)
+    """By look."""
+    cursors: list[int] = field(default_factory=list)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def status(self) -> ResearchStatus:
+        """A status, unless the run is silent."""
+        if self.silent:
+            self.silent -= 1
+            raise NoWorker("no worker is polling")
+        self.looks -= 1
+        if self.looks <= 0:
+            self._over.set()
+        awaiting = [Awaited(what="reflect", since=NOW.isoformat())]
+        return RUNNING.model_copy(update={"waiting": self.waits.pop(0) if self.waits else None, "awaiting": awaiting})
+
+    async def events(self, after: int = 0) -> EventPage:
+        """A page of five events."""
+        self.cursors.append(after)
+        page = [Event(seq=place, type="x", time="", text=f"event {place}") for place in range(1, 6)]
+        page = [each for each in page if each.seq > after][: self.page_size]
+        return EventPage(events=page, next=page[-1].seq if page else after)
+
+    async def result(self) -> ResearchResult:
+        """The result once the looks are used up."""
+        if self.faults:
+            raise self.faults.pop(0)
+        await self._over.wait()
+        return RESULT
+
+
+@dataclass
+class Recorded(PlainSink):
+    """Records statuses, and each time that the view is paused and resumed."""
+
+    write: Callable[[str], None] = lambda _: None
+    statuses: list[ResearchStatus] = field(default_factory=list)
+    pauses: list[str] = field(default_factory=list)
+
+    def show(self, status: ResearchStatus, news: list[Event]) -> None:
+        self.statuses.append(status)
+
+    def pause(self) -> None:
+        self.pauses.append("pause")
+
+    def resume(self) -> None:
+        self.pauses.append("resume")
+
+
+async def followed(run: ScriptedRun, sink: PlainSink, **options: Any) -> ResearchResult:
+    """Follow a scripted run."""
+    return await follow(cast("ResearchHandle", run), sink, poll_seconds=0.01, **options)
+
+
+async def test_every_event_is_printed_once_and_in_order() -> None:
+    """Pages are followed to their end; later looks begin at the last cursor; silence is a notice and not the end."""
+    lines: list[str] = []
+    run = ScriptedRun(looks=3, page_size=2, silent=2)
+    assert await followed(run, PlainSink(lines.append)) == RESULT
+    assert lines == ["no worker is polling", *(f"event {place}" for place in range(1, 6))]
+    assert run.cursors[:4] == [0, 2, 4, 5]
+
+
+async def test_the_last_picture_is_that_of_a_run_that_is_over() -> None:
+    """No call is under way any more, whatever the run itself answered last."""
+    sink = Recorded()
+    await followed(ScriptedRun(), sink)
+    assert (sink.statuses[0].outcome, len(sink.statuses[0].awaiting)) == (None, 1)
+    assert (sink.statuses[-1].outcome, sink.statuses[-1].awaiting) == (Outcome.COMPLETED, [])
+
+
+async def test_a_server_that_died_is_started_again() -> None:
+    """Also one that does not know the run, because another came up in its place; the second such answer is final."""
+    lines, recoveries = list[str](), list[int]()
+
+    async def recover() -> None:
+        recoveries.append(1)
+
+    run = ScriptedRun(faults=[ServerUnreachable("gone"), RunUnknown("no run r")])
+    assert await followed(run, PlainSink(lines.append), recover=recover) == RESULT
+    assert (len(recoveries), any("restarting it" in line for line in lines)) == (2, True)
+    with pytest.raises(RunUnknown):
+        await followed(ScriptedRun(faults=[RunUnknown("x"), RunUnknown("x")]), Recorded(), recover=recover)
+    with pytest.raises(ServerUnreachable):
+        await followed(ScriptedRun(faults=[ServerUnreachable("gone")]), Recorded())
+
+
+async def test_each_wait_is_asked_once_and_ends_with_it() -> None:
+    """The view pauses for each question, and a question that is answered elsewhere is withdrawn."""
+    questions = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which?"], round=1)
+    approval = Waiting(kind=WaitKind.APPROVAL, plan_version=2)
+    asked, withdrawn = list[WaitKind](), list[WaitKind]()
+
+    async def ask(waiting: Waiting) -> None:
+        asked.append(waiting.kind)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            withdrawn.append(waiting.kind)
+            raise
+
+    sink = Recorded()
+    waits = [None, questions, questions, approval, approval]
+    await followed(ScriptedRun(looks=6, waits=list[Waiting | None](waits)), sink, ask=ask)
+    assert asked == withdrawn == [WaitKind.CLARIFICATION, WaitKind.APPROVAL]
+    assert sink.pauses == ["pause", "resume"] * 2
