@@ -1,10 +1,10 @@
 """The activities that do roles."""
 
 import asyncio
+import inspect
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from traceback import walk_stack
 from types import CodeType
 from typing import Any
 
@@ -396,7 +396,7 @@ async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
     class Watching(AnthropicChat):
         async def complete(self, request: ChatRequest) -> ChatReply:
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            code = [frame.f_code for frame, _ in walk_stack(None)] + [
+            code = [info.frame.f_code for info in inspect.stack(0)] + [
                 part for task in others for part in suspended(task)
             ]
             own = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
