@@ -19,7 +19,7 @@ from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.sentences import sentence_spans
+from providers.text import sentence_spans
 
 SEED: Final = 43
 NO_ADDRESSES: Final = Registry({})
