@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.answering import Answer, answer, plain
+
 from contracts.vocabulary import Outcome
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary

@@ -10,16 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from benchmarks.answering import answer
+
 from activities.reporting.judged_claims import CitedWords, Judged, judge
 from activities.reporting.links import Registry
-from benchmarks.answering import answer
 from benchmarks.short_answers import COLLECTIONS, index, load_questions
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.sentences import sentence_spans
+from providers.text import sentence_spans
 
 SEED: Final = 43
 NO_ADDRESSES: Final = Registry({})

@@ -32,7 +32,7 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, StopReason
 from providers.reading.documents import extract
-from providers.sentences import sentence_spans
+from providers.text import sentence_spans
 from tests.fakes import checking_work, model_scenarios
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest

@@ -94,7 +94,6 @@ class World:
     def isolate(self, calls: IsolatedCalls) -> None:
         """Have work on texts from outside done by these calls, that without a model included."""
         self.isolated = calls
-        self.engines[EngineKind.EXTRACTIVE] = ExtractiveEngine(calls)
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""

@@ -1,10 +1,8 @@
 """Reading one file for the index: runs in a child process and returns what the writer only has to insert."""
 
 import hashlib
-import re
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -12,7 +10,7 @@ from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
-from providers.text import detect_language, stem, words
+from providers.text import detect_language, word_keys, words
 
 TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
 LANGUAGE_SAMPLE: Final = 20_000
@@ -20,7 +18,6 @@ LANGUAGE_SAMPLE: Final = 20_000
 CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
 PATH_SEPARATOR: Final = " › "
-PARTS: Final = re.compile(r"[._'’-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +104,7 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
 
 def chunk_keys(text: str, heading: str, title: str, language: str) -> str:
     """The keys under which a chunk is found, separated by spaces: its own, its headings' and its title's."""
-    return " ".join(_joined_keys(word, language) for word in words(f"{text}\n{heading}\n{title}"))
-
-
-def word_keys(word: str, language: str) -> list[str]:
-    """The stem of a word and, for a compound, the stems of its parts."""
-    return _joined_keys(word, language).split(" ")
-
-
-@lru_cache(maxsize=200_000)
-def _joined_keys(word: str, language: str) -> str:
-    whole = stem(word, language)
-    parts = [stem(part, language) for part in PARTS.split(word) if len(part) > 1]
-    return whole if not parts or parts == [whole] else " ".join((whole, *parts))
+    return " ".join(key for word in words(f"{text}\n{heading}\n{title}") for key in word_keys(word, language))
 
 
 def sha256(data: bytes) -> str:

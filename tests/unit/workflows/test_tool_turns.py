@@ -24,7 +24,7 @@ from contracts.strategies import declared_roles
 from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.extractive.scripted_turns import script_of
+from providers.extractive.engine import script_of
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
