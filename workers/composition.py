@@ -24,8 +24,7 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models import answers
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
