@@ -171,11 +171,11 @@ class ReviewerAnswer(RoleAnswer):
 
 CHECKER: Final = RoleSpec(
     "checker", "check_claims", Tier.ANALYTICAL, CheckInput, CheckerAnswer, CheckerResult,
-    output_tokens=3_000, sees_question=False, has_fallback=False, expected_output_tokens=700, work="verification",
+    output_tokens=3_000, has_fallback=False, expected_output_tokens=700, work="verification",
 )  # fmt: skip
 CORRECTOR: Final = RoleSpec(
     "corrector", "correct_claims", Tier.ANALYTICAL, CorrectInput, CorrectorAnswer, CorrectorResult,
-    output_tokens=3_000, sees_question=False, has_fallback=False, expected_output_tokens=700, work="verification",
+    output_tokens=3_000, has_fallback=False, expected_output_tokens=700, work="verification",
 )  # fmt: skip
 REVIEWER: Final = RoleSpec(
     "reviewer", "review_report", Tier.ANALYTICAL, ReviewInput, ReviewerAnswer, ReviewerAnswer,

@@ -459,8 +459,6 @@ class RoleSpec(Generic[I, O]):
     """Cap on the visible output."""
     plain_text: bool = False
     """A model answers with text, the first field of the answer, instead of JSON."""
-    sees_question: bool = True
-    """The prompt has the question, the preferences and the guidance of the run."""
     has_fallback: bool = True
     """The role can be done without a model. One that cannot must not use an answer whose end is missing."""
     expected_output_tokens: int = 1_000

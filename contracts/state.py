@@ -1,6 +1,6 @@
 """The one mutable model: the state of a run, owned by its workflow."""
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
@@ -32,12 +32,32 @@ PACKED_EVENTS = 30
 
 
 class Position(BaseModel):
-    """Where a strategy stands. Each strategy extends this model; no product code outside it knows the other fields."""
+    """The progress of a strategy, as it survives between units.
+
+    Each strategy extends this model; no product code outside it knows the other fields.
+    """
 
     model_config = ConfigDict(extra="allow")
 
+    NAME: ClassVar[str]
+    """The name of the strategy whose position this is."""
+
     strategy: str
     """The name of the strategy. It has no default, so no serialisation drops it."""
+
+    @classmethod
+    def of(cls, state: "ResearchState") -> Self:
+        """Return the position of a state in this type and store it there; changes of it are changes of the state."""
+        state.position = position = cls.read(state)
+        return position
+
+    @classmethod
+    def read(cls, state: "ResearchState") -> Self:
+        """Return the position of a state in this type without changing the state; the initial one if it has none."""
+        current = state.position
+        if isinstance(current, cls):
+            return current
+        return cls.model_validate(current.model_dump() if current else {"strategy": cls.NAME})
 
 
 class Unit(BaseModel):

@@ -202,9 +202,7 @@ async def _reading(
 ) -> Callable[..., Any]:
     politeness = Politeness(shared.store)
     stack.push_async_callback(politeness.close)
-    web = await stack.enter_async_context(
-        open_web_reader(settings, children, product_version(), store=shared.store, politeness=politeness)
-    )
+    web = await stack.enter_async_context(open_web_reader(settings, children, product_version(), politeness=politeness))
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
     return ReadingActivities(reader, content, judge, notebooks=notebooks).read_source

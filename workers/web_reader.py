@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from providers.interfaces import SharedStore
 from providers.isolation.pool import SubprocessPool
-from providers.reading.egress.address_rules import hosts_and_ports
+from providers.reading.egress.addresses import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
@@ -18,16 +17,12 @@ async def open_web_reader(
     pool: SubprocessPool,
     version: str,
     *,
-    store: SharedStore | None = None,
     politeness: PolitenessOfHosts | None = None,
 ) -> AsyncIterator[WebReader]:
-    """A reader that is closed after the block; every request carries `version` and the configured contact.
-
-    Workers with the same store request the robots.txt of a site once a day between them.
-    """
+    """Open a reader until the end of the block; every request carries `version` and the configured contact."""
     egress = Egress(user_agent(version, settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
-        yield WebReader(egress, pool, Robots(egress, APPLICATION, store=store), politeness=politeness)
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), politeness=politeness)
     finally:
         await egress.close()
 

@@ -259,7 +259,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         continued = workflow.info().continued_run_id is not None
         if prepared.packed_state and not continued:
-            state = resume_state(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resumed)
+            state = resume_state(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resume)
         state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
         state.note_entry(prepared.resolved_entry)
         state.note_entry(resolved.follow_up.entry if resolved.follow_up else None)

@@ -100,7 +100,7 @@ class Driver:
         self._check_interruption()
         self._await_approval()
         if not state.open_pauses and not await self._person.has_agreed():
-            self._strategy.plan_anew(state)
+            self._strategy.replan(state)
         self._take_steering()
         if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
             self._reflect()

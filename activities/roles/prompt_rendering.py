@@ -1,6 +1,7 @@
 """Prompts: one Markdown file per role, filled in a single pass with a role's input and stored texts.
 
 `render_role` is the entry. The same input gives the same bytes, so that a repeated call has the same journal key.
+Numbers of the input fill the placeholders of their names; `prompt_values` makes the rest.
 """
 
 import re
@@ -48,9 +49,10 @@ def render_role(
     """
     file = prompt_of(role)
     rendering = PromptRendering(documents, label_key(request), share, {} if excerpts is None else excerpts)
-    known_by_all = common_values(request) if role.sees_question else {"language": request.language}
     own = VALUES[role.name] if role.module is None else import_module(role.module).prompt_values
-    common, rest = (seal(part, request.canary) for part in file.parts(known_by_all | own(request, rendering)))
+    values = {name: str(value) for name, value in request if isinstance(value, int)}
+    values |= common_values(request) | own(request, rendering)
+    common, rest = (seal(part, request.canary) for part in file.parts(values))
     system = with_canary(file.system, request.canary)
     return RenderedPrompt(system, common + rest, file.version, len(common), missing_content(request, rendering))
 
@@ -78,12 +80,10 @@ class PromptFile:
     def parts(self, values: Mapping[str, str]) -> tuple[str, str]:
         """Fill the common part and the rest. A placeholder alone on its line takes the line with it if it is empty.
 
-        Values are never searched again, so braces in a page mean nothing. Raises ValueError if a value is missing or
-        has no place.
+        Values are never searched again, so braces in a page mean nothing. Raises ValueError if a value is missing.
         """
-        if self.placeholders != values.keys():
-            odd = sorted(self.placeholders.symmetric_difference(values))
-            raise ValueError(f"prompt and values differ in {', '.join(odd)}")
+        if missing := self.placeholders - values.keys():
+            raise ValueError(f"the prompt lacks values for {', '.join(sorted(missing))}")
         common, rest = (
             PLACEHOLDER.sub(lambda match: _value(match, values), part).strip() for part in (self.common, self.template)
         )

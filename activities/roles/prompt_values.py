@@ -72,8 +72,6 @@ def _reviewer(request: checking_roles.ReviewInput, rendering: PromptRendering) -
         "brief": brief_block(request.brief),
         "sub_queries": list_items("Sub-queries that were looked into:", "sub_queries", request.sub_queries),
         "unanswered": list_items("Of these, without a finding:", "gaps", request.unanswered),
-        "findings": str(request.findings),
-        "sources_cited": str(request.sources_cited),
         "draft": draft_block(without_markers(text), part_of(REVIEWED_CHARACTERS, rendering.share)),
     }
 
@@ -94,15 +92,12 @@ def _planner(request: roles.PlanInput, rendering: PromptRendering) -> Values:
 def _analyzer(request: roles.AnalyzeInput, rendering: PromptRendering) -> Values:
     expected = guard_line(request.sub_query.expected_contribution, 400)
     return {
-        "source_count": str(request.source_count),
-        "high_quality_sources": str(request.high_quality_sources),
         "brief": brief_block(request.brief),
         "sub_query": data("sub_query", [guard_line(request.sub_query.text, 1_000)], f' id="{request.sub_query.id}"'),
         "expected": add_heading(
             "What the answer should learn from it:", data("expected", [expected] if expected else [])
         ),
         "sources": sources_block(request, rendering),
-        "max_findings": str(request.max_findings),
     }
 
 
@@ -110,8 +105,6 @@ def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> Value
     open_gaps = [gap for gap in request.gaps if gap.status in (GapStatus.OPEN, GapStatus.UNADDRESSABLE)]
     cut_short = f"The research was cut short ({request.cut_short}): say so in the limitations.\n"
     return {
-        "source_count": str(request.source_count),
-        "high_quality_sources": str(request.high_quality_sources),
         "finding_count": str(len(request.findings)),
         "gap_count": str(len(open_gaps)),
         "brief": brief_block(request.brief),
@@ -134,10 +127,6 @@ def _synthesizer(request: roles.WriteInput, rendering: PromptRendering) -> Value
 def _refiner(request: roles.RefineInput, rendering: PromptRendering) -> Values:
     text = rendering.documents.get(request.draft.hash, "") if request.draft else ""
     return {
-        "remaining_iterations": str(request.remaining_iterations),
-        "source_count": str(request.source_count),
-        "finding_count": str(request.finding_count),
-        "high_confidence_count": str(request.high_confidence_count),
         "draft": draft_block(without_markers(text), part_of(DRAFT_CHARACTERS, rendering.share)),
         "gaps": gaps_block(request.gaps, rendering.label_key, suggestions=True),
         "asked": list_items("Queries asked so far:", "asked", request.asked),
@@ -169,7 +158,6 @@ def _coordinator(request: reflective_roles.ClassifyInput, rendering: PromptRende
 
 def _investigator(request: reflective_roles.InvestigateInput, rendering: PromptRendering) -> Values:
     return {
-        "most": str(request.most_queries),
         "corpus": corpus_block(request.corpus),
         "context": earlier_turns(request.context, rendering.share),
     }
@@ -192,11 +180,9 @@ def _researcher(request: reflective_roles.ResearchStepInput, _: PromptRendering)
     step = [guard_line(request.step_title, 300), guard_line(request.description, 600)]
     return {
         "step": data("step", [line for line in dict.fromkeys(step) if line]),
-        "turn": str(request.turn),
         "observations": list_items("What this step has found so far:", "observations", request.observations),
         "titles": list_items("Pages that it has read:", "read", request.titles),
         "asked": list_items("Queries asked so far:", "asked", request.asked),
-        "most": str(request.most_queries),
     }
 
 
@@ -207,8 +193,6 @@ def _reflector(request: reflective_roles.ReflectOnStepInput, rendering: PromptRe
         "pending": list_items("Steps that are planned and not done:", "pending", request.pending),
         "titles": list_items("Sources so far:", "read", request.source_titles[:20]),
         "gaps": list_items("Open gaps:", "gaps", request.open_gaps),
-        "completed": str(request.completed),
-        "fewest": str(request.fewest_steps),
         "adjusting": "" if request.may_adjust else fixed,
     }
 
@@ -220,7 +204,6 @@ def _responder(request: reflective_roles.RespondInput, rendering: PromptRenderin
 # --- orchestrator ----------------------------------------------------------------------------------------------------
 def _outliner(request: orchestrator_roles.OutlineInput, rendering: PromptRendering) -> Values:
     return {
-        "most": str(request.most),
         "corpus": corpus_block(request.corpus),
         "context": earlier_turns(request.context, rendering.share),
         "previous": list_items("Steps of the plan that is to be replaced:", "previous", request.previous),
@@ -237,19 +220,13 @@ def _orchestrator(request: orchestrator_roles.OrchestrateInput, _: PromptRenderi
     return {
         "approach": brief_block(request.approach),
         "steps": list_items("The plan:", "plan", steps),
-        "at_once": str(request.at_once),
-        "cycles": str(request.cycles),
         "thinking": "" if request.reasons else thinking,
     }
 
 
 def _agent(request: orchestrator_roles.WorkInput, _: PromptRendering) -> Values:
     thinking = "- `think_tool`: think about what is missing. It stands alone in its turn.\n"
-    return {
-        "searches": str(request.searches_left),
-        "pages": str(request.pages_left),
-        "thinking": "" if request.reasons else thinking,
-    }
+    return {"thinking": "" if request.reasons else thinking}
 
 
 VALUES: Final[Mapping[str, Callable[[Any, PromptRendering], Values]]] = {

@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -143,41 +144,35 @@ def _answer(answer: ToolAnswer, canary: str) -> Block:
 
 
 def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> ShortPrompt:
-    """Shorten older answers, oldest first, until `share` of their characters is left.
+    """Shorten older answers, the oldest first, down to a share of them.
 
-    The newest answers stay whole: no turn has seen them yet. Calls and words stay, and every call has an answer. Some
-    answers are shortened at once, so that the next turns begin alike and can be read from an endpoint's cache.
+    The newest answers stay whole: no turn has seen them yet. Several are shortened at once, so that the next turns
+    begin alike and can be read from an endpoint's cache.
     """
     places = [
-        (number, place, _surplus(block["content"]))
+        (number, place)
         for number, message in enumerate(messages[:-1])
         for place, block in enumerate(message.content)
-        if block.get("type") == "tool_result" and _surplus(block["content"]) > 0
+        if block.get("type") == "tool_result" and len(block["content"]) > 2 * SHORT_ANSWER
     ]
-    surplus = (1 - share) * sum(length for *_, length in places)
+    count = SHORTENED_AT_ONCE * math.ceil((1 - share) * len(places) / SHORTENED_AT_ONCE)
     changed = [list(message.content) for message in messages]
-    lost = shortened = 0
-    for number, place, length in places:
-        if lost >= surplus and shortened % SHORTENED_AT_ONCE == 0:
-            break
+    lost = 0
+    for number, place in places[:count]:
         block = changed[number][place]
-        beginning = [block["content"][:SHORT_ANSWER], f"[{length} characters of this answer were left out]"]
-        changed[number][place] = {**block, "content": "\n".join([*beginning, *_closing_line(block["content"])])}
-        lost, shortened = lost + length, shortened + 1
-    note = [f"{shortened} of the older answers of its tools were shortened by {lost} characters"] if shortened else []
-    shorter = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
-    return ShortPrompt(opening, 0, note, shorter)
+        shorter = _shortened(block["content"])
+        changed[number][place] = {**block, "content": shorter}
+        lost += len(block["content"]) - len(shorter)
+    note = [f"{len(places[:count])} of the older answers of its tools were shortened by {lost} characters"]
+    kept = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
+    return ShortPrompt(opening, 0, note if lost else [], kept)
 
 
-def _surplus(content: str) -> int:
-    """Characters of an answer beyond those that remain of it."""
-    return len(content) - SHORT_ANSWER - sum(len(line) + 1 for line in _closing_line(content))
-
-
-def _closing_line(content: str) -> list[str]:
-    """The line that closes the element of an answer, if it is one."""
+def _shortened(content: str) -> str:
+    """The beginning of an answer, with the line that closes its element."""
     last = content.rpartition("\n")[2]
-    return [last] if last.startswith("</answer-") else []
+    closing = [last] if last.startswith("</answer-") else []
+    return "\n".join([content[:SHORT_ANSWER], "[the rest of this answer was left out]", *closing])
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------

@@ -183,8 +183,7 @@ def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
     if request.mode is ChatMode.NATIVE:
         return {"output_config": {"format": {"type": "json_schema", "schema": transform_schema(schema)}}}
     description = "Hands over the whole answer. Call it exactly once."
-    forced = request.mode is ChatMode.TOOL
     return {
         "tools": [{"name": ANSWER_TOOL, "description": description, "input_schema": schema}],
-        "tool_choice": {"type": "tool", "name": ANSWER_TOOL} if forced else {"type": "auto"},
+        "tool_choice": {"type": "tool", "name": ANSWER_TOOL} if request.must_call else {"type": "auto"},
     }

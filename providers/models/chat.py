@@ -15,9 +15,7 @@ class ChatMode(StrEnum):
     NATIVE = "native"
     """The schema is the output format of the request."""
     TOOL = "tool"
-    """The schema is the input of one tool, which the model must call."""
-    TOOL_OFFERED = "tool_offered"
-    """The same tool, which the model may call: some endpoints accept tools but cannot force one."""
+    """The schema is the input of one tool."""
     TEXT = "text"
     """The schema is a part of the prompt."""
 
@@ -52,7 +50,7 @@ class ChatRequest:
     tools: Sequence[Mapping[str, Any]] = ()
     """Tools of the role, as the Messages API has them; excludes `json_schema`."""
     must_call: bool = False
-    """Demand a call of one of `tools`."""
+    """Demand a call of a tool; some endpoints accept tools but cannot force one."""
 
 
 @dataclass(frozen=True)

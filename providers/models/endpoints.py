@@ -187,14 +187,13 @@ def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> En
 
     Calls run in parallel, so the request may be stronger than what is known by now.
     """
+    change: dict[str, object] | None = None
     if kind == "unsupported_caching" and request.cache:
-        return known.model_copy(update={"caching": False})
-    if kind != "unsupported_parameter" or (request.tools and not request.must_call):
-        return None
-    if request.tools:
-        return known.model_copy(update={"tools": ToolUse.OFFERED})
-    modes = list(ChatMode)
-    next_mode = modes.index(request.mode) + 1
-    if next_mode == len(modes):
-        return None
-    return known.model_copy(update={"mode": modes[max(next_mode, modes.index(known.mode))]})
+        change = {"caching": False}
+    elif kind == "unsupported_parameter" and request.mode is ChatMode.NATIVE:
+        change = {} if known.mode is not ChatMode.NATIVE else {"mode": ChatMode.TOOL}
+    elif kind == "unsupported_parameter" and request.must_call:
+        change = {"tools": ToolUse.OFFERED}
+    elif kind == "unsupported_parameter" and request.mode is ChatMode.TOOL:
+        change = {"mode": ChatMode.TEXT}
+    return None if change is None else known.model_copy(update=change)

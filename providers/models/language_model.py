@@ -135,7 +135,8 @@ class LanguageModelEngine:
                     reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
                     permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
             except InvalidCall as error:
-                weaker = weakened(candidate.capabilities, request, error.kind)
+                known = self._weakened.get(candidate.key, candidate.capabilities)
+                weaker = weakened(known, request, error.kind)
                 if weaker is None:
                     raise _explained(error, task, candidate, request, fitted) from None
                 self._weakened[candidate.key] = weaker
@@ -219,6 +220,9 @@ def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, 
     """The whole request before it is fitted, and all that it sends besides the task's own texts."""
     capabilities, tools = candidate.capabilities, tool_definitions(task)
     plain = task.role.plain_text or bool(tools)
+    mode = ChatMode.TEXT if plain else capabilities.mode
+    if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
+        mode = ChatMode.TEXT
     request = ChatRequest(
         model=candidate.model,
         system=task.system,
@@ -226,11 +230,12 @@ def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, 
         max_tokens=task.role.output_tokens,
         timeout_seconds=task.input.time_limit_seconds,
         json_schema=None if plain else json.loads(schema_text(task.role.answer)),
-        mode=ChatMode.TEXT if plain else capabilities.mode,
+        mode=mode,
         cache=capabilities.caching,
         messages=messages_for(candidate.key, task.messages),
         tools=tools,
-        must_call=task.role.must_call and capabilities.tools is ToolUse.FORCED,
+        must_call=(mode is ChatMode.TOOL or bool(tools and task.role.must_call))
+        and capabilities.tools is ToolUse.FORCED,
     )
     instructions = _instructions(task, request)
     schema = "" if plain or request.mode is ChatMode.TEXT else schema_text(task.role.answer)

@@ -30,7 +30,7 @@ PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
 
 TEXT_LIMIT: Final = 2_000_000
-"""Characters of one document. Whole blocks beyond it are dropped."""
+"""Bytes of the text of one document as UTF-8. Whole blocks beyond it are dropped."""
 LIST_DEPTH: Final = 5
 
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
@@ -81,18 +81,6 @@ class Block:
 
 
 @dataclass(frozen=True)
-class CanonicalText:
-    """The text with its blocks."""
-
-    text: str
-    blocks: list[Block]
-    pages: list[int]
-    """Offset at which each page begins; empty for documents without pages."""
-    cut: bool
-    """Whether blocks beyond the limit were dropped."""
-
-
-@dataclass(frozen=True)
 class Extraction:
     """The canonical text of a document, and its statements about itself."""
 
@@ -106,12 +94,11 @@ class Extraction:
     published_at: str | None = None
     pages: list[int] = field(default_factory=list)
     """Offset at which each page begins; empty for documents without pages."""
-    cut: bool = False
     warnings: list[str] = field(default_factory=list)
     """One short line for each part of the document that is missing from the text."""
 
 
-def canonical_text(markdown: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> CanonicalText:
+def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> Extraction:
     r"""Rewrite Markdown as canonical text.
 
     Blank lines part blocks, a paragraph keeps its forced line ends only, code stands between fences, a term on the
@@ -120,7 +107,10 @@ def canonical_text(markdown: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> 
     """
     writer = _Writer(limit, escaped=escaped)
     writer.write(markdown)
-    return CanonicalText("".join(writer.parts), writer.blocks, writer.pages, writer.cut)
+    text = "".join(writer.parts)
+    headings = (text[block.start : block.end] for block in writer.blocks if block.kind is BlockKind.HEADING)
+    warnings = [f"the text is long: only its first {len(text):,} characters are read"] if writer.cut else []
+    return Extraction(next(headings, ""), text, media_type, writer.blocks, pages=writer.pages, warnings=warnings)
 
 
 def clean(text: str) -> str:
@@ -163,7 +153,7 @@ class _Writer:
         self.cut = False
         self._limit = limit
         self._escaped = escaped
-        self._length = 0
+        self._length = self._bytes = 0
         self._open: list[str] = []
         self._bullet = ""
         self._after_term = self._in_table = False
@@ -280,11 +270,13 @@ class _Writer:
         """Append a block; `close` puts it on the very next line."""
         if not words:
             return
-        if self._length + len(words) > self._limit:
+        room = self._limit - self._bytes - len(before) - len(after) - (2 if self.blocks else 0)
+        if (data := words.encode("utf-8", "replace")) and len(data) > room:
             self.cut = True
             if self.blocks:
                 return
-            words = words[: self._limit].rpartition(" ")[0] or words[: self._limit]
+            cut = data[: max(0, room)].decode("utf-8", "ignore")
+            words = cut.rpartition(" ")[0] or cut
         if self.blocks:
             last = self.blocks[-1].kind
             self._append("\n" if close or kind is last is BlockKind.ITEM else "\n\n")
@@ -298,3 +290,4 @@ class _Writer:
     def _append(self, part: str) -> None:
         self.parts.append(part)
         self._length += len(part)
+        self._bytes += len(part) if part.isascii() else len(part.encode("utf-8", "replace"))

@@ -19,16 +19,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from pypdfium2 import raw as pdfium
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import (
-    PAGE_MARK,
-    TEXT_LIMIT,
-    BlockKind,
-    CanonicalText,
-    Extraction,
-    canonical_text,
-    clean,
-    one_line,
-)
+from providers.reading.canonical_text import PAGE_MARK, TEXT_LIMIT, Extraction, canonical_text, clean, one_line
 from providers.reading.document_kinds import (
     BINARY,
     HTML,
@@ -62,11 +53,7 @@ LANGUAGES: Final = dict(
     srp:sr bul:bg ron:ro hun:hu fin:fi swe:sv dan:da nob:no est:et lav:lv lit:lt ell:el tur:tr heb:he ara:ar pes:fa
     hin:hi ben:bn urd:ur tam:ta tel:te tha:th vie:vi ind:id kor:ko jpn:ja cmn:zh cat:ca afr:af""".split()
 )
-"""ISO 639-3 of the library → ISO 639-1."""
-INVISIBLE_MODE: Final = 3
-"""Text render mode of PDF: neither filled nor stroked."""
-BEGINNING_ONLY: Final = "the text is long: only its first {length:,} characters are kept"
-NO_TEXT: Final = "the document holds no text, perhaps only scanned pages"
+"""ISO 639-3, as the library has it → ISO 639-1."""
 
 
 def extract(raw: bytes, name: str) -> Extraction:
@@ -78,8 +65,8 @@ def extract(raw: bytes, name: str) -> Extraction:
         if kind in BINARY:
             raise SourceUnreadable("wrong_type", "a compressed file that holds no text")
     found = _extract(raw, kind)
-    if not found.text.strip():
-        raise SourceUnreadable("no_text", NO_TEXT)
+    if not found.text:
+        raise SourceUnreadable("no_text", "the document holds no text, perhaps only scanned pages")
     media_type = str(outer) if outer is DocumentKind.GZIP else found.media_type
     return replace(found, media_type=media_type, title=found.title or PurePosixPath(name).stem)
 
@@ -89,8 +76,8 @@ def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extracti
 
     `kind` is provisional, `charset` the server's statement.
     """
-    name = PurePosixPath(unquote(urlsplit(url).path)).name
-    found = shorten(_extract(body, kind_of_body(kind, body, name), charset=charset, url=url, limit=WEB_TEXT_BYTES))
+    exact = kind_of_body(kind, body, PurePosixPath(unquote(urlsplit(url).path)).name)
+    found = _extract(body, exact, charset=charset, url=url, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
 
 
@@ -108,83 +95,44 @@ def unpack(raw: bytes) -> bytes:
     return content
 
 
-def shorten(found: Extraction, most_bytes: int = WEB_TEXT_BYTES) -> Extraction:
-    """Shorten the text to whole blocks, and say so in a warning."""
-    data = found.text.encode("utf-8")
-    if len(data) > most_bytes:
-        most = len(data[:most_bytes].decode("utf-8", "ignore"))
-        end = max((_end(found.text, block) for block in found.blocks if _end(found.text, block) <= most), default=0)
-        space = found.text.rfind(" ", 0, most)
-        text = found.text[: end or (space if space > 0 else most)].rstrip()
-        found = replace(found, text=text, cut=True)
-    warnings = [*found.warnings, BEGINNING_ONLY.format(length=len(found.text))] if found.cut else found.warnings
-    return replace(found, warnings=warnings)
-
-
-def _end(text: str, block: Any) -> int:
-    """The end of a block, with the fence that closes code."""
-    end = text.find("\n", block.end + 1) if block.kind is BlockKind.CODE else block.end
-    return end if end >= 0 else len(text)
-
-
 def _extract(
     raw: bytes, kind: DocumentKind, *, charset: str | None = None, url: str = "", limit: int = TEXT_LIMIT
 ) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
-    if kind is PDF:
-        return _extract_pdf(raw, limit)
     if kind in BINARY:
-        return _extract_library(raw, kind, limit)
+        return _convert(without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     text = decode(raw, charset=charset)
     if kind in {HTML, XML}:
-        return _extract_html(feed_as_html(text) if kind is XML else text, kind, url, limit)
+        html, facts = read_html(feed_as_html(text) if kind is XML else text, url)
+        markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
+        return _with_facts(canonical_text(markdown, kind, escaped=False, limit=limit), facts)
     if kind is DocumentKind.LOG:
         fence = "`" * 40
-        return _extraction(
-            canonical_text(f"{fence}\n{clean(text)}\n{fence}", escaped=True, limit=limit), kind, PageFacts()
-        )
-    return _extract_library(clean(text).encode("utf-8"), kind, limit)
+        return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)
+    return _convert(clean(text).encode("utf-8"), kind, limit)
 
 
-def _extract_html(markup: str, kind: DocumentKind, url: str, limit: int) -> Extraction:
-    html, facts = read_html(markup, url)
-    markdown = _convert(html.encode("utf-8"), HTML).content if html else ""
-    return _extraction(canonical_text(markdown, escaped=False, limit=limit), kind, facts)
-
-
-def _extract_library(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
+def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     """Extract a kind that the library reads alone."""
     is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
-    readable = DocumentKind.MARKDOWN if kind is TEXT else "text/tab-separated-values" if is_tabs else kind
-    found = _convert(raw, readable)
-    return _extraction(canonical_text(clean(found.content), escaped=True, limit=limit), kind, _facts(found.metadata))
-
-
-def _extract_pdf(raw: bytes, limit: int) -> Extraction:
-    found = _convert(without_invisible_text(raw), PDF)
-    text = canonical_text(clean(found.content), escaped=True, limit=limit)
-    pages = _page_offsets(text.text, [page["content"] for page in found.pages or []])
-    return _extraction(replace(text, pages=pages), PDF, _facts(found.metadata))
-
-
-def _extraction(text: CanonicalText, kind: DocumentKind, facts: PageFacts) -> Extraction:
-    headings = (text.text[block.start : block.end] for block in text.blocks if block.kind is BlockKind.HEADING)
-    return Extraction(
-        title=facts.title or next(headings, ""),
-        text=text.text,
-        media_type=str(kind),
-        blocks=text.blocks,
-        language=_language(text.text, facts.language),
-        authors=facts.authors,
-        publisher=facts.publisher,
-        published_at=facts.published_at,
-        pages=text.pages,
-        cut=text.cut,
+    found = _markdown(raw, DocumentKind.MARKDOWN if kind is TEXT else "text/tab-separated-values" if is_tabs else kind)
+    text = canonical_text(clean(found.content), kind, escaped=True, limit=limit)
+    if kind is PDF:
+        text = replace(text, pages=_page_offsets(text.text, [page["content"] for page in found.pages or []]))
+    stated = found.metadata
+    names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
+    title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "")
+    facts = PageFacts(
+        title=one_line(clean(title or ""))[:300],
+        language=language_code(stated.get("language")),
+        authors=[name for name in (one_line(clean(name)) for name in names) if is_name(name)],
+        published_at=iso_date(stated.get("created_at") or stated.get("modified_at")),
     )
+    return _with_facts(text, facts)
 
 
-def _convert(raw: bytes, media_type: str, **options: Any) -> Any:
+def _markdown(raw: bytes, media_type: str) -> Any:
     """Convert a document to Markdown with the library."""
     config = kreuzberg.ExtractionConfig(
         output_format="markdown",
@@ -193,7 +141,6 @@ def _convert(raw: bytes, media_type: str, **options: Any) -> Any:
         ocr=None,
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
         pages=kreuzberg.PageConfig(extract_pages=True, insert_page_markers=True, marker_format=f"\n\n{PAGE_MARK}\n\n"),
-        **options,
     )
     try:
         return kreuzberg.extract_bytes_sync(raw, str(media_type), config)
@@ -206,15 +153,14 @@ def _convert(raw: bytes, media_type: str, **options: Any) -> Any:
         raise SourceUnreadable("malformed", "the document is damaged") from error
 
 
-def _facts(stated: dict[str, Any]) -> PageFacts:
-    """The document's statements about itself, as the library found them."""
-    names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
-    title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "") or ""
-    return PageFacts(
-        title=one_line(clean(str(title)))[:300],
-        language=language_code(stated.get("language")),
-        authors=[name for name in (one_line(clean(str(name))) for name in names) if is_name(name)],
-        published_at=iso_date(stated.get("created_at") or stated.get("modified_at")),
+def _with_facts(found: Extraction, facts: PageFacts) -> Extraction:
+    return replace(
+        found,
+        title=facts.title or found.title,
+        language=_language(found.text, facts.language),
+        authors=facts.authors,
+        publisher=facts.publisher,
+        published_at=facts.published_at,
     )
 
 
@@ -251,40 +197,47 @@ def without_invisible_text(raw: bytes) -> bytes:
     """
     try:
         document = pypdfium2.PdfDocument(raw)
+        try:
+            if len(document) > MOST_PDF_PAGES:
+                raise SourceUnreadable("too_large", f"the document has more than {MOST_PDF_PAGES} pages")
+            if not sum(_remove_invisible(page) for page in document):
+                return raw
+            changed = BytesIO()
+            document.save(changed)
+            return changed.getvalue()
+        finally:
+            document.close()
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceUnreadable("encrypted", "the document is protected by a password") from error
         raise SourceUnreadable("malformed", "a damaged PDF") from error
-    try:
-        if len(document) > MOST_PDF_PAGES:
-            raise SourceUnreadable("too_large", f"the document has more than {MOST_PDF_PAGES} pages")
-        if not sum(_remove_invisible(page) for page in document):
-            return raw
-        changed = BytesIO()
-        document.save(changed)
-        return changed.getvalue()
-    except pypdfium2.PdfiumError as error:
-        raise SourceUnreadable("malformed", "a damaged PDF") from error
-    finally:
-        document.close()
 
 
 def _remove_invisible(page: Any) -> int:
     """Remove the invisible text of a page, and return the number of its pieces."""
-    invisible = []
-    for number in range(pdfium.FPDFPage_CountObjects(page)):
-        piece = pdfium.FPDFPage_GetObject(page, number)
-        kind = pdfium.FPDFPageObj_GetType(piece)
-        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            return 0
-        if kind == pdfium.FPDF_PAGEOBJ_TEXT and pdfium.FPDFTextObj_GetTextRenderMode(piece) == INVISIBLE_MODE:
-            invisible.append(piece)
+    pieces = [pdfium.FPDFPage_GetObject(page, number) for number in range(pdfium.FPDFPage_CountObjects(page))]
+    kinds = [pdfium.FPDFPageObj_GetType(piece) for piece in pieces]
+    if pdfium.FPDF_PAGEOBJ_IMAGE in kinds:
+        return 0
+    invisible = [
+        piece
+        for piece, kind in zip(pieces, kinds, strict=True)
+        if kind == pdfium.FPDF_PAGEOBJ_TEXT
+        and pdfium.FPDFTextObj_GetTextRenderMode(piece) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
+    ]
     for piece in invisible:
         pdfium.FPDFPage_RemoveObject(page, piece)
         pdfium.FPDFPageObj_Destroy(piece)
     if invisible:
         pdfium.FPDFPage_GenerateContent(page)
     return len(invisible)
+
+
+FEED_PARTS: Final = {
+    "title": ("title",),
+    "date": ("pubDate", "published", "updated", "date", "lastBuildDate"),
+    "summary": ("encoded", "content", "summary", "description"),
+}
 
 
 def feed_as_html(text: str) -> str:
@@ -301,22 +254,13 @@ def feed_as_html(text: str) -> str:
         raise SourceUnreadable("malformed", "a damaged XML document") from error
     if etree.QName(root).localname not in {"rss", "RDF", "feed"}:
         raise SourceUnreadable("wrong_type", "XML that is no feed is not read")
-    entries = [root, *(element for element in root.iter("{*}item", "{*}entry"))][: MOST_FEED_ENTRIES + 1]
-    return "".join(map(_entry_as_html, entries))
+    entries = [next(root.iter("{*}channel"), root), *root.iter("{*}item", "{*}entry")]
+    return "".join(map(_entry_as_html, entries[: MOST_FEED_ENTRIES + 1]))
 
 
 def _entry_as_html(entry: Any) -> str:
     """An entry, or the head of the feed."""
     parts = {etree.QName(part).localname: "".join(part.itertext()) for part in entry.iterchildren("{*}*")}
-    if "channel" in parts:
-        return _entry_as_html(entry.find("{*}channel"))
     words = {name: next((parts[key] for key in keys if key in parts), "") for name, keys in FEED_PARTS.items()}
     title = re.sub(r"[<>&]", " ", words["title"])
     return f"<h2>{title}</h2><p>{iso_date(words['date']) or ''}</p><div>{words['summary']}</div>"
-
-
-FEED_PARTS: Final = {
-    "title": ("title",),
-    "date": ("pubDate", "published", "updated", "date", "lastBuildDate"),
-    "summary": ("encoded", "content", "summary", "description"),
-}

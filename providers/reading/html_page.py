@@ -3,9 +3,9 @@
 libxml2 parses the page and one walk prepares it, so that every pass is linear. `documents` turns the result into text.
 """
 
+import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final, TypeAlias
@@ -84,14 +84,15 @@ LONGEST_NAME: Final = 70
 """Characters: nobody sees these statements, so that a message to a model must not pass for a name."""
 MOST_AUTHORS: Final = 20
 MOST_NODES: Final = 200
-AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "parsely-author")
-PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher", "application-name")
+"""Of linked data."""
+AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "ld:author", "<byline>")
+PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher", "ld:publisher")
 DATES: Final = (
     *("article:published_time", "citation_publication_date", "citation_date", "dc.date", "dcterms.created", "date"),
-    *("dcterms.date", "pubdate", "parsely-pub-date", "datepublished", "article:modified_time", "dcterms.modified"),
+    *("dcterms.date", "pubdate", "parsely-pub-date", "ld:datePublished", "<time>", "article:modified_time"),
 )
-WORKS: Final = ("Article", "Posting", "Report", "Book", "Dataset", "CreativeWork", "WebPage", "Thesis")
-"""Ends of the schema.org types that a page can be."""
+"""Names of meta elements, keys of linked data (`ld:`) and marks of the text, the most reliable first."""
+BY: Final = re.compile(r"^(?:by|von|par|por|di|door)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -336,29 +337,52 @@ def _is_data(table: Element) -> bool:
 
 def _facts(root: Element, url: str) -> PageFacts:
     """Read meta elements, then schema.org objects (JSON-LD), then the marks of the text."""
-    named: dict[str, list[str]] = {}
+    stated: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
-        key = (meta.get("name") or meta.get("property") or meta.get("itemprop") or "").lower()
-        if key and (value := one_line(meta.get("content") or "")[:LONGEST_FACT]):
-            named.setdefault(key, []).append(value)
-    works = list(_works(root))
-    title = root.find(".//title")
-    dates = (value for key in DATES for value in named.get(key, ()))
+        key = meta.get("name") or meta.get("property") or meta.get("itemprop") or ""
+        stated.setdefault(key.lower(), []).append(meta.get("content") or "")
+    for script in root.iter("script"):
+        if (script.get("type") or "").lower().startswith("application/ld+json"):
+            for key, texts in _linked_data(script.text or "").items():
+                stated.setdefault(f"ld:{key}", []).extend(texts)
+    stated["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
+    stated["<time>"] = [time.get("datetime") or "" for time in root.iter("time")]
+    bylines = root.xpath(".//*[@rel='author' or @itemprop='author' or contains(@class, 'byline')]")[:MOST_AUTHORS]
+    stated["<byline>"] = [BY.sub("", one_line("".join(each.itertext()))) for each in bylines]
+    lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang"), *stated.get("ld:inLanguage", ())]
+
+    def values(keys: tuple[str, ...]) -> list[str]:
+        found = (one_line(clean(value)) for key in keys for value in stated.get(key, ()))
+        return list(dict.fromkeys(value[:LONGEST_FACT] for value in found if value))
+
+    authors = (list(filter(is_name, values((key,)))) for key in AUTHORS)
+    dates = list(filter(None, map(iso_date, values(DATES))))
     return PageFacts(
-        title=(one_line("".join(title.itertext())) if title is not None else _first(named.get("og:title", ())))[
-            :LONGEST_FACT
-        ],
-        language=language_code(root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang"))
-        or language_code(_first(_strings(works, "inLanguage"))),
-        authors=_names(next((named[key] for key in AUTHORS if key in named), ()))
-        or _names(_strings(works, "author"))
-        or _names(_bylines(root)),
-        publisher=_first(_names(value for key in PUBLISHERS for value in named.get(key, ())))
-        or _first(_names(_strings(works, "publisher")))
-        or None,
-        published_at=_first(filter(None, map(iso_date, (*dates, *_strings(works, "datePublished"), *_times(root)))))
-        or date_in_url(url),
+        title=next(iter(values(("<title>", "og:title"))), ""),
+        language=next(filter(None, map(language_code, lang)), None),
+        authors=next(filter(None, authors), [])[:MOST_AUTHORS],
+        publisher=next(filter(is_name, values(PUBLISHERS)), None),
+        published_at=dates[0] if dates else date_in_url(url),
     )
+
+
+def _linked_data(text: str) -> dict[str, list[str]]:
+    """The texts of schema.org objects by key: of people and organisations, their names. Malformed data has none."""
+    found: dict[str, list[str]] = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        waiting = [json.loads(text)]
+        for _ in range(MOST_NODES):
+            node = waiting.pop(0) if waiting else None
+            if isinstance(node, list):
+                waiting += node[:MOST_NODES]
+            elif isinstance(node, dict):
+                waiting += [node[key] for key in ("@graph", "mainEntity") if key in node]
+                for key in ("author", "publisher", "datePublished", "inLanguage"):
+                    value = node.get(key)
+                    items = (value if isinstance(value, list) else [value])[:MOST_AUTHORS]
+                    texts = (item.get("name") if isinstance(item, dict) else item for item in items)
+                    found.setdefault(key, []).extend(text for text in texts if isinstance(text, str))
+    return found
 
 
 def language_code(value: str | None) -> str | None:
@@ -367,64 +391,7 @@ def language_code(value: str | None) -> str | None:
     return code if code.isascii() and code.isalpha() and len(code) in {2, 3} else None
 
 
-def _works(root: Element) -> Iterator[dict[str, Any]]:
-    """The schema.org objects that the page can be; malformed ones state nothing."""
-    for script in root.iter("script"):
-        if (script.get("type") or "").split(";")[0].strip().lower() != "application/ld+json":
-            continue
-        try:
-            waiting = [json.loads(script.text or "")]
-        except (ValueError, RecursionError):
-            continue
-        for _ in range(MOST_NODES):
-            node = waiting.pop(0) if waiting else None
-            if isinstance(node, list):
-                waiting += node[:MOST_NODES]
-            elif isinstance(node, dict):
-                waiting += [node[key] for key in ("@graph", "mainEntity") if key in node]
-                if any(kind.endswith(WORKS) for kind in _texts(node.get("@type"))):
-                    yield node
-
-
-def _strings(works: Iterable[dict[str, Any]], key: str) -> list[str]:
-    """The texts under a key of the first object that has it: of people and organisations, their names."""
-    return next((found for work in works if (found := _texts(work.get(key)))), [])
-
-
-def _texts(value: Any) -> list[str]:
-    items = (value if isinstance(value, list) else [value])[:MOST_AUTHORS]
-    texts = [item.get("name") if isinstance(item, dict) else item for item in items]
-    return [one_line(clean(text))[:LONGEST_FACT] for text in texts if isinstance(text, str)]
-
-
-def _bylines(root: Element) -> list[str]:
-    """The words of elements that are marked as naming the author."""
-    marked = root.xpath(".//*[@rel='author' or @itemprop='author' or contains(@class, 'byline')]")
-    lines = [one_line("".join(element.itertext()))[: 2 * LONGEST_NAME] for element in marked[:MOST_AUTHORS]]
-    return [re.sub(r"^(?:by|von|par|por|di|door)\s+", "", line, flags=re.IGNORECASE) for line in lines if " " in line]
-
-
-def _times(root: Element) -> list[str]:
-    """The date that is marked as the publication, or the only one of the page."""
-    times = {element.get("datetime"): element for element in root.iter("time") if element.get("datetime")}
-    marked = [
-        date
-        for date, element in times.items()
-        if element.get("pubdate") is not None or "publi" in f"{element.get('itemprop')} {element.get('class')}".lower()
-    ]
-    return marked or (list(times) if len(times) == 1 else [])
-
-
-def _names(values: Iterable[str]) -> list[str]:
-    """Those that can be names rather than messages, each once."""
-    return list(dict.fromkeys(value for value in values if is_name(value)))[:MOST_AUTHORS]
-
-
 def is_name(words: str) -> bool:
     """Tell whether a statement can be a name, or a list of names, rather than a message."""
     parts = words.replace(";", ",").split(",")
     return bool(words) and max(map(len, parts)) <= LONGEST_NAME and len(words) <= LONGEST_FACT and "://" not in words
-
-
-def _first(values: Iterable[str]) -> str:
-    return next(iter(values), "")

@@ -8,11 +8,10 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Final, Protocol
 
 import httpx2
-from pydantic import Field
 
 from contracts.addresses import canonical_url
 from contracts.base import StrictContract
@@ -23,33 +22,19 @@ from providers.errors import ContentMissing, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
 from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
 from providers.reading.canonical_text import Extraction
-from providers.reading.document_kinds import (
-    ARCHIVES,
-    OPENING_BYTES,
-    PDF,
-    PERHAPS_PDF,
-    DocumentKind,
-    check_media_type,
-    provisional_kind,
-)
-from providers.reading.egress.body import BodyLimits, FetchPolicy
-from providers.reading.egress.client import Egress, Fetched
+from providers.reading.document_kinds import ARCHIVES, PDF, PERHAPS_PDF, DocumentKind
+from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache, Cached
 
 DEFAULT_TENANT: Final = "default"
 LEAST_TEXT: Final = 20
 """Characters of a page: one that needs scripts, or asks whether a person is reading, often says less."""
-STATED: Final = ("title", "media_type", "authors", "publisher", "published_at", "language", "warnings", "pages")
-"""Fields that an extraction, a document and its cached form share."""
 PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
 LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
 LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, DocumentKind.CSV, DocumentKind.MAIL, DocumentKind.NOTEBOOK}
 POLICY: Final = FetchPolicy(
     accept="text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
-    check_type=check_media_type,
-    kind_of=provisional_kind,
-    opening_bytes=OPENING_BYTES,
     limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
     seconds=PAGE_LIMITS.seconds,
 )
@@ -103,8 +88,8 @@ class WebReader:
         if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
             reason = f"too little text ({length} characters), HTTP status {fetched.status}"
             raise SourceUnreadable("too_little_text", reason)
-        stated = {name: getattr(found, name) for name in STATED}
-        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, way=way, **stated)
+        stated = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "blocks"}
+        return ExtractedDocument(url=fetched.url, raw=fetched.body, way=way, **stated)
 
     async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
         """Fetch a document; every host on the way is visited once, until the document is here."""
@@ -196,20 +181,20 @@ class CachedReader:
 
 
 class CachedPage(StrictContract):
-    """A document without its bytes and its text."""
+    """A document without its bytes, its text and whether it was cached."""
 
     url: str
     title: str
     media_type: str
     raw: DocumentRef
     text: DocumentRef
-    authors: list[str] = Field(default_factory=list)
-    publisher: str | None = None
-    published_at: str | None = None
-    language: str | None = None
-    warnings: list[str] = Field(default_factory=list)
-    pages: list[int] = Field(default_factory=list)
-    way: list[str] = Field(default_factory=list)
+    authors: list[str]
+    publisher: str | None
+    published_at: str | None
+    language: str | None
+    warnings: list[str]
+    pages: list[int]
+    way: list[str]
 
 
 class DocumentCodec:
@@ -223,8 +208,8 @@ class DocumentCodec:
         raw, text = await asyncio.gather(
             self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
         )
-        stated = {name: getattr(value, name) for name in STATED}
-        return CachedPage(url=value.url, raw=raw, text=text, way=value.way, **stated).model_dump_json()
+        stated = {name: getattr(value, name) for name in CachedPage.model_fields}
+        return CachedPage(**{**stated, "raw": raw, "text": text}).model_dump_json()
 
     async def decode(self, text: str) -> ExtractedDocument:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
@@ -233,8 +218,7 @@ class DocumentCodec:
             raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
-        stated = {name: getattr(page, name) for name in STATED}
-        return ExtractedDocument(url=page.url, text=words, raw=raw, way=page.way, **stated)
+        return ExtractedDocument(raw=raw, text=words, **page.model_dump(exclude={"raw", "text"}))
 
 
 class RoutedReader:

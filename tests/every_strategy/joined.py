@@ -227,6 +227,6 @@ async def begin_again(trial: Trial, **fields: Any) -> Trial:
     fresh = await begin(trial.world, strategy=trial.name, **(SMALL | fields))
     assert fresh.resolved is not None
     stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
-    later = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(trial.name).resumed)
+    later = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(trial.name).resume)
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     return Trial(trial.world, trial.name, later)

@@ -9,8 +9,8 @@ from contracts.state import Unit
 from contracts.vocabulary import Phase
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.supervisor_position import position_of
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+from workflows.strategies.supervisor.transitions import SupervisorPosition
 
 FAILS = 7
 """The value of `max_parallel` that brings the fault out: limits are what a resumed run may change."""
@@ -21,7 +21,7 @@ class FailingStrategy(SupervisorStrategy):
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         unit = await super().advance(run)
-        if run.resolved.limits.max_parallel == FAILS and position_of(run.state).next_phase == Phase.GATHERING:
+        if run.resolved.limits.max_parallel == FAILS and SupervisorPosition.of(run.state).next_phase == Phase.GATHERING:
             raise KeyError("words of a page that nobody may see")
         return unit
 

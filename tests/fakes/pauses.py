@@ -4,11 +4,12 @@ from contracts.outcome import Pause
 from contracts.state import Unit
 from workflows.phases.pause import reflect
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.phase_pause import conclude, evaluate_phase
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
 async def pause_after(run: ResearchRun, phase: str, *, can_change: bool) -> Pause:
-    """Evaluate, reflect, let the hook speak, decide, record: one after the other."""
-    opened = evaluate_phase(run, Unit(name=phase, can_change=can_change))
+    """Evaluate, reflect, call the hook, decide, record: one after the other."""
+    strategy = SupervisorStrategy()
+    opened = strategy.evaluate(run, Unit(name=phase, can_change=can_change))
     await reflect(run, opened)
-    return await conclude(run, opened)
+    return await strategy.pause(run, opened)

@@ -66,11 +66,11 @@ class ErrandStrategy:
         run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
         return run.state.pause
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         del redo_analysis
         position_of(state).looked = False
 
-    def plan_anew(self, state: ResearchState) -> None:
+    def replan(self, state: ResearchState) -> None:
         position_of(state).looked = False
 
     def progress(self, state: ResearchState) -> Progress:

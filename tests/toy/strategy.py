@@ -53,11 +53,11 @@ class ToyStrategy:
         run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
         return run.state.pause
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         if redo_analysis:
             position_of(state).next_unit = "looking"
 
-    def plan_anew(self, state: ResearchState) -> None:
+    def replan(self, state: ResearchState) -> None:
         position_of(state).next_unit = "scouting"
 
     def progress(self, state: ResearchState) -> Progress:

@@ -1,4 +1,4 @@
-"""What strategies share of a pause: the gate on record, the reflection, the operator's hook."""
+"""The parts of a pause that strategies share: the gate on record, the reflection, the operator's hook."""
 
 from typing import Any, Final
 
@@ -6,36 +6,37 @@ from temporalio.exceptions import ActivityError
 
 from contracts.outcome import HOOK, GateIssue, GateResult
 from contracts.roles import SUPERVISOR, ReflectInput
-from contracts.state import OpenPause
+from contracts.state import OpenPause, ResearchState
+from contracts.texts import shorten
 from contracts.vocabulary import AgentRole, ThinkMode
-from workflows.phases.hook_view import hook_view
+from workflows.phases.counts import counts_of
 from workflows.run.activity_options import hook_options
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
 
-UNREADABLE: Final = object()
-"""Stands for an answer of a hook that is no JSON."""
+MOST_SHOWN: Final = 20
+"""Sub-queries, findings and gaps that a hook gets, the newest of each."""
+SHOWN_CHARACTERS: Final = 200
 
 
-def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], news: list[GateIssue]) -> None:
-    """Keep what the gate says, as a decision with the figures of the unit; of its issues, `news` are told to people."""
+def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], shown: list[GateIssue]) -> None:
+    """Record a gate as a decision with the figures of its unit; watchers see the issues in `shown`."""
     run.state.gates.append(gate)
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
     run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
-    result = f"passed, {gate.quality_score:.0f}/10" if gate.valid else f"failed: {reasons}"
     run.note(
         "gate.evaluated",
-        f"gate {result}",
+        f"gate passed, {gate.quality_score:.0f}/10" if gate.valid else f"gate failed: {reasons}",
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,
-        issues=[issue.message for issue in news],
+        issues=[issue.message for issue in shown],
     )
 
 
 def question_of(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectInput | None:
-    """What a model is asked of a unit; None where none reflects."""
+    """Return the question to the model that reflects on a unit; None where no model does."""
     if run.resolved.gates.think is not ThinkMode.MODEL:
         return None
     return ReflectInput(
@@ -50,14 +51,14 @@ def question_of(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectInput
 
 
 async def reflect(run: ResearchRun, opened: OpenPause) -> None:
-    """Have a model answer the question of an open pause, and keep its answer there until the pause is concluded."""
+    """Ask a model the question of an open pause, and store its answer there until the pause is concluded."""
     if opened.question is None or opened.reflection is not None:
         return
     step = f"reflect/{opened.question.phase}"
     opened.reflection = await run.ask(SUPERVISOR, step, opened.question, at=opened.moment)
 
 
-def hear(run: ResearchRun, opened: OpenPause) -> None:
+def apply_reflection(run: ResearchRun, opened: OpenPause) -> None:
     """Take the reflection as guidance; where rules reflect, the issues that the gate found."""
     name = opened.unit.name
     if opened.reflection is not None:
@@ -68,24 +69,51 @@ def hear(run: ResearchRun, opened: OpenPause) -> None:
 
 
 async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
-    """The operator's hook: called with (state, prompt), answers guidance or nothing."""
+    """Call the operator's hook with (state, prompt), and take a text that it returns as guidance.
+
+    A hook that fails or returns something else is noted under `degraded`. Raises `Interrupted`.
+    """
     hook = run.resolved.hook
     if hook is None:
         return
-    operation = run.operation(f"hook/{phase}")
-    options = hook_options(operation, hook.task_queue, run.remaining_work_seconds())
-    view = hook_view(run.state)
+    options = hook_options(run.operation(f"hook/{phase}"), hook.task_queue, run.remaining_work_seconds())
+    arguments = [state_for_hook(run.state), prompt]
     try:
-        answer = await run.within_limits(run.host.execute_hook(hook.activity, [view, prompt], options))
+        answer = await run.within_limits(run.host.execute_hook(hook.activity, arguments, options))
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade(f"hook {hook.name} failed after {phase}: {reason_of(error)}")
         return
-    except ValueError:
-        answer = UNREADABLE
+    except ValueError:  # the answer is no JSON
+        answer = b""
     if answer is not None and not isinstance(answer, str):
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
     run.take_advice(HOOK, answer or "", phase)
+
+
+def state_for_hook(state: ResearchState) -> dict[str, Any]:
+    """Return the part of a state that a hook gets: at most about 20 kB, whatever the size of the run."""
+    newest = slice(-MOST_SHOWN, None)
+    return {
+        "research_id": state.resolution.research_id,
+        "query": shorten(state.resolution.query, 10 * SHOWN_CHARACTERS),
+        "phase": state.phase,
+        "iteration": state.iteration,
+        "plan": {
+            "brief": shorten(state.plan.brief, 5 * SHOWN_CHARACTERS),
+            "sub_queries": [
+                {"text": shorten(query.text, SHOWN_CHARACTERS), "status": query.status.value}
+                for query in state.plan.sub_queries[newest]
+            ],
+        },
+        "findings": [
+            {"statement": shorten(finding.statement, SHOWN_CHARACTERS), "confidence": finding.confidence.value}
+            for finding in state.findings[newest]
+        ],
+        "open_gaps": [shorten(gap.description, SHOWN_CHARACTERS) for gap in state.unaddressed_gaps()[newest]],
+        "usage": state.usage.model_dump(mode="json"),
+        "counts": counts_of(state).model_dump(mode="json"),
+    }

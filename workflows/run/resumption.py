@@ -8,7 +8,7 @@ from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
 
 
 class Reposition(Protocol):
-    """`Strategy.resumed`."""
+    """`Strategy.resume`."""
 
     def __call__(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Move the position of the state to what is to be done again."""

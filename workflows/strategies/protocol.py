@@ -12,7 +12,7 @@ from workflows.run.research_run import ResearchRun
 
 @dataclass(frozen=True)
 class Finished:
-    """The strategy has nothing more to do."""
+    """The strategy has no further unit."""
 
     reason: StopReason
 
@@ -20,56 +20,56 @@ class Finished:
 class Strategy(Protocol):
     """Decides what to do next; its position lives in `run.state.position`, never in the object.
 
-    After each unit the driver has it evaluated, asks the model that reflects, concludes the pause, checks the limits
-    and saves; a run may end between any two of these, and another process goes on from the stored state.
+    After each unit the driver calls `evaluate`, asks the reflecting model, calls `pause`, checks the limits and saves.
+    A run may end between any two of these, and another process continues from the stored state.
     """
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do one resumable unit. Nothing but the state survives until the next call."""
+        """Do one resumable unit. Only the state survives until the next call."""
         ...
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open the unit's pause: check it by fixed rules, and say what a model is to be asked of it.
+        """Open the pause of a unit: check the unit by fixed rules, and name the question to a reflecting model.
 
-        Where what the model says cannot change the next unit, `meanwhile` is the decision that this unit goes by: it
-        begins at once, and the pause is concluded after it. Nothing that `evaluate` leaves may depend on time.
+        If the answer cannot change the next unit, `meanwhile` is the decision under which that unit starts at once;
+        the pause is concluded after it. The result must not depend on time.
         """
         ...
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Conclude a pause: hear the reflection, let the hook speak, decide, record.
+        """Conclude a pause: apply the reflection, call the hook, decide, record.
 
-        A pause that ran beside a unit may still say RETRY: then everything that was done since is void, and the
-        strategy takes it back.
+        A pause that ran in parallel with a unit may still demand a retry: then all later work is void, and the strategy
+        discards it.
         """
         ...
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Move the position of a stored state to what is to be done again.
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        """Move the position of a stored state to the first unit that has to be done again.
 
-        `redo_analysis` says that sub-queries were analyzed in haste at the earlier end.
+        `redo_analysis` is true if sub-queries were analyzed without their model when the earlier run ended.
         """
         ...
 
-    def plan_anew(self, state: ResearchState) -> None:
-        """Move the position back to the unit that makes the plan: a person wants another one.
+    def replan(self, state: ResearchState) -> None:
+        """Move the position back to the unit that makes the plan, because a person demands another one.
 
-        It is called before anything was searched; what the person wants stands in the guidance.
+        Called before any search; the guidance has the person's message.
         """
         ...
 
     def progress(self, state: ResearchState) -> Progress:
-        """How far the run is. Pure."""
+        """Return the units with their marks. Pure."""
         ...
 
 
 class ScopedStrategy(Strategy, Protocol):
-    """Works on the task of an agent; its declaration says `scoped`. What it found is taken from the state."""
+    """Works on the task of an agent; its declaration has `scoped`. Its findings are taken from the state."""
 
     async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
-        """Report what was found, however the work ended, within the reserve of the agent's time.
+        """Report the findings, however the work ended, within the reserve of the agent's time.
 
-        It is not called where the agent is told to stop: no paid call may follow then. Raises `Interrupted` where time
-        is over; then there is no report, and the findings count nevertheless.
+        Not called for a cancelled agent: no paid call may follow then. Raises `Interrupted` when the time is over; then
+        there is no report, and the findings count nevertheless.
         """
         ...

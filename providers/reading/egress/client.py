@@ -1,14 +1,15 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be left out: the text of each URL in `url_gate`, the address of each connection
-in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
-credentials or environment variables take part.
+Checks are made where they cannot be bypassed: the text of each URL in `addresses`, the address of each connection in
+`network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies, credentials
+or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
 """
 
 import asyncio
 import contextlib
 import re
 import ssl
+import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -19,12 +20,16 @@ import httpx2
 
 from providers.certificates import trusted_certificates
 from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unavailable
-from providers.reading.document_kinds import ContentType, parse_content_type
-from providers.reading.egress.address_rules import HostPort
-from providers.reading.egress.body import BodyLimits, BodyReader, FetchPolicy
-from providers.reading.egress.name_lookup import SystemResolver
-from providers.reading.egress.network import GuardedBackend, Resolver
-from providers.reading.egress.url_gate import check_characters, check_url, refused
+from providers.reading.document_kinds import (
+    GZIP_MAGIC,
+    OPENING_BYTES,
+    ContentType,
+    check_media_type,
+    parse_content_type,
+    provisional_kind,
+)
+from providers.reading.egress.addresses import HostPort, check_characters, check_url, refused
+from providers.reading.egress.network import GuardedBackend, Resolver, SystemResolver
 from providers.retry_after import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
@@ -33,18 +38,46 @@ WAITS: Final = httpx2.Timeout(connect=5, read=15, write=5, pool=15)
 """Seconds for one step; the whole has a deadline of its own, because a trickle never exceeds a step's."""
 KEEP_ALIVE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 64
-
-REDIRECTS: Final = {301, 302, 303, 307, 308}
-NOT_THERE: Final = {404, 410}
-NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
+NOT_FOR_US: Final = {401, 402, 403, 407, 451}
+
+PIECE_BYTES: Final = 65_536
+RATIO_LIMIT: Final = 200
+RATIO_FROM_BYTES: Final = 1_000_000
+"""A compressed body larger than this may unpack to 200 times its size (reliability-and-security 2.2)."""
+GZIP_OR_ZLIB: Final = 47
+"""zlib's code for either header and the largest window."""
+COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
+NO_CODINGS: Final = frozenset("identity none binary 7bit 8bit text ascii us-ascii utf-8 utf8 iso-8859-1".split())
+"""Values that servers write instead of a coding, most often a character set."""
 
 Permit = Callable[[httpx2.URL], Awaitable[None]]
 
 
 @dataclass(frozen=True)
+class BodyLimits:
+    """Bytes that are read of a kind of document, and seconds for it."""
+
+    most_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FetchPolicy:
+    """The accepted responses of a kind of request."""
+
+    accept: str
+    limits_of: Callable[[str], BodyLimits]
+    """From the kind of a body to its limits."""
+    seconds: float
+    """For everything, until the kind is known."""
+    is_document: bool = True
+    """Whether status and declared type must be those of a document; otherwise any success counts, and is cut."""
+
+
+@dataclass(frozen=True)
 class Fetched:
-    """What came: the final URL, the kind it is read as, the character set by the server's word, the unpacked body."""
+    """The final URL, the kind, the character set that the server declares, the unpacked body, the HTTP status."""
 
     url: str
     kind: str
@@ -54,7 +87,7 @@ class Fetched:
 
 
 class Egress:
-    """Fetches by GET, over HTTP/1.1. One of it belongs to one event loop."""
+    """Fetches by GET, over HTTP/1.1. An instance belongs to one event loop."""
 
     def __init__(
         self,
@@ -73,43 +106,42 @@ class Egress:
         self._transport = _GuardedTransport(backend, tls or trusted_certificates())
 
     async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:
-        """Get a document; `permit` is asked before each request and may raise.
+        """Get a document; `permit` is awaited before each request and may raise.
 
         Raises `SourceUnreadable`: a kind that begins with `refused` before anything is sent to the place in question,
-        otherwise not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed.
-        Raises `Unavailable` and `RateLimited` where trying again may help.
+        otherwise not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
+        empty. Raises `Unavailable` and `RateLimited` if a retry may help.
         """
         target = check_url(url, self._allow_hosts)
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
+        begun = asyncio.get_running_loop().time()
         deadline = asyncio.timeout(policy.seconds)
-
-        def found(limits: BodyLimits) -> None:
-            deadline.reschedule(begun + limits.seconds)
-
         try:
             async with deadline:
-                return await self._follow(target, policy, permit, found)
+                return await self._follow(
+                    target, policy, permit, lambda limits: deadline.reschedule(begun + limits.seconds)
+                )
         except TimeoutError as error:
             raise SourceUnreadable("timeout", "the server took too long") from error
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._transport.aclose()
 
     async def _follow(
-        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, found: Callable[[BodyLimits], None]
+        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, on_kind: Callable[[BodyLimits], None]
     ) -> Fetched:
         seen = {str(target)}
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
+            headers = self._headers | {"Accept": policy.accept}
+            request = httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
             with _translate_errors():
-                response = await self._transport.handle_async_request(self._request(target, policy))
+                response = await self._transport.handle_async_request(request)
                 try:
-                    location = _redirection(response, policy.statuses)
+                    location = _redirection(response, is_document=policy.is_document)
                     if location is None:
-                        return await _document(target, response, policy, found)
+                        return await _document(target, response, policy, on_kind)
                 finally:
                     await response.aclose()
             target = self._next(target, location)
@@ -118,19 +150,18 @@ class Egress:
             seen.add(str(target))
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
-    def _request(self, target: httpx2.URL, policy: FetchPolicy) -> httpx2.Request:
-        headers = self._headers | {"Accept": policy.accept}
-        return httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
-
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Where a redirect leads, judged as it is written, before anything is put together from it."""
+        """Check the target of a redirect as it is written, before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location
         elif location.startswith("//"):
             written = f"{current.scheme}:{location}"
         else:
-            written = _join_location(current, location)
+            try:
+                written = str(current.join(location))
+            except (httpx2.InvalidURL, ValueError) as error:
+                raise refused("url", "the address is malformed") from error
         target = check_url(written, self._allow_hosts)
         if current.scheme == "https" and target.scheme == "http":
             raise refused("redirect", "a redirect from https to http")
@@ -153,80 +184,153 @@ class _GuardedTransport(httpx2.AsyncHTTPTransport):
         )
 
 
-def _join_location(current: httpx2.URL, location: str) -> str:
-    try:
-        return str(current.join(location))
-    except (httpx2.InvalidURL, ValueError) as error:
-        raise refused("url", "the address is malformed") from error
-
-
-def _redirection(response: httpx2.Response, documents: AbstractSet[int]) -> str | None:
-    """Where the answer points, None for the document itself. Raises for any answer that is neither."""
+def _redirection(response: httpx2.Response, *, is_document: bool) -> str | None:
+    """Return the target of a redirect, None for the document itself. Raises for any other answer."""
     status = response.status_code
-    if status in documents:
+    if status == 200 or (not is_document and 200 <= status < 300 and status not in {204, 205}):
         return None
-    if status in REDIRECTS:
+    if status in {301, 302, 303, 307, 308}:
         targets = response.headers.get_list("location")
         if len(targets) != 1 or not targets[0]:
             raise SourceUnreadable("malformed", "a redirect to nowhere")
         return str(targets[0])
-    raise _failure(status, response)
+    raise _failure(response)
 
 
-def _failure(status: int, response: httpx2.Response) -> ProviderError:
+def _failure(response: httpx2.Response) -> ProviderError:
+    status, answered = response.status_code, f"the server answered {response.status_code}"
+    wait = retry_after_seconds(response.headers.multi_items())
     if status == 429:
-        wait = retry_after_seconds(response.headers.multi_items())
         return RateLimited("the server asks to wait", retry_after=wait)
     if 500 <= status <= 599 or status in {408, 425}:
-        wait = retry_after_seconds(response.headers.multi_items())
-        return Unavailable(f"the server answered {status}", retry_after=wait)
-    if status in NOT_THERE:
-        return SourceUnreadable("not_found", f"the server answered {status}")
+        return Unavailable(answered, retry_after=wait)
+    if status in {404, 410}:
+        return SourceUnreadable("not_found", answered)
     if status in NOT_FOR_US:
-        return SourceUnreadable("permission_denied", f"the server answered {status}")
-    if status == 204:
-        return SourceUnreadable("empty", "the server answered without content")
-    return SourceUnreadable("http_status", f"the server answered {status}")
+        return SourceUnreadable("permission_denied", answered)
+    return SourceUnreadable("empty" if status == 204 else "http_status", answered)
 
 
 async def _document(
-    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, found: Callable[[BodyLimits], None]
+    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, on_kind: Callable[[BodyLimits], None]
 ) -> Fetched:
     if sum(len(name) + len(value) for name, value in response.headers.raw) > HEADER_BYTES:
         raise SourceUnreadable("too_large", f"the headers are larger than {HEADER_BYTES} bytes")
-    declared = ContentType()
-    if policy.check_type is not None:
-        declared = parse_content_type(response.headers.get("content-type"))
-        policy.check_type(declared.media_type)
-    reader = BodyReader(policy, declared.media_type, found)
+    declared = parse_content_type(response.headers.get("content-type")) if policy.is_document else ContentType()
+    check_media_type(declared.media_type)
+    reader = _BodyReader(policy, declared.media_type, on_kind)
     body = await reader.read(response)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
     return Fetched(str(target), reader.kind, declared.charset, body, response.status_code)
 
 
+class _BodyReader:
+    """Reads one body; `kind` is known once its opening has been read."""
+
+    def __init__(self, policy: FetchPolicy, media_type: str | None, on_kind: Callable[[BodyLimits], None]) -> None:
+        self._policy = policy
+        self._media_type = media_type
+        self._on_kind = on_kind
+        self._body = bytearray()
+        self._most_bytes: int | None = None
+        self.kind = ""
+
+    async def read(self, response: httpx2.Response) -> bytes:
+        """Return the unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed."""
+        unpacker, received = _unpacker(response.headers), 0
+        async for data in response.aiter_raw():
+            received += len(data)
+            for piece in [data] if unpacker is None else unpacker.decode(data):
+                self._body += piece
+                if self._is_full(len(self._body), received):
+                    return bytes(self._body[: self._most_bytes])
+            if self._is_full(received, received):
+                return bytes(self._body)
+            if unpacker is not None and unpacker.finished:
+                break
+        if unpacker is not None:
+            unpacker.check_end()
+        self._decide_kind()
+        return bytes(self._body)
+
+    def _is_full(self, size: int, received: int) -> bool:
+        """Tell whether enough has been read. Raises `SourceUnreadable` too_large."""
+        if len(self._body) >= OPENING_BYTES:
+            self._decide_kind()
+        if size > RATIO_FROM_BYTES and size > RATIO_LIMIT * received:
+            raise SourceUnreadable("too_large", f"the content unpacks to more than {RATIO_LIMIT} times its size")
+        most = OPENING_BYTES + PIECE_BYTES if self._most_bytes is None else self._most_bytes
+        if size > most and self._policy.is_document:
+            raise SourceUnreadable("too_large", f"larger than {most} bytes")
+        return size > most
+
+    def _decide_kind(self) -> None:
+        if self._most_bytes is None:
+            if self._policy.is_document:
+                self.kind = provisional_kind(self._media_type, bytes(self._body[:OPENING_BYTES]))
+            limits = self._policy.limits_of(self.kind)
+            self._most_bytes = limits.most_bytes
+            self._on_kind(limits)
+
+
+class _Unpacker:
+    """Unpacks gzip and zlib in small pieces, one gzip member after another."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(GZIP_OR_ZLIB)
+        self._half_magic = b""
+        self.finished = False
+        """Whether bytes followed that are no member."""
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """Unpack; bytes after the last member are ignored. Raises `SourceUnreadable` malformed."""
+        data, self._half_magic = self._half_magic + data, b""
+        try:
+            while data:
+                if self._member.eof:
+                    if data == GZIP_MAGIC[:1]:
+                        self._half_magic = data
+                        return
+                    if not data.startswith(GZIP_MAGIC):
+                        self.finished = True
+                        return
+                    self._member = zlib.decompressobj(GZIP_OR_ZLIB)
+                yield self._member.decompress(data, PIECE_BYTES)
+                data = self._member.unconsumed_tail or self._member.unused_data
+        except zlib.error as error:
+            raise SourceUnreadable("malformed", "the compressed content is damaged") from error
+
+    def check_end(self) -> None:
+        """Raise `SourceUnreadable` malformed if the content broke off."""
+        if not self._member.eof:
+            raise SourceUnreadable("malformed", "the compressed content breaks off")
+
+
+def _unpacker(headers: httpx2.Headers) -> _Unpacker | None:
+    """Return what unpacks one layer of compression, None for a plain body. Raises `SourceUnreadable` wrong_type."""
+    layers = [layer.strip().lower() for layer in headers.get_list("content-encoding", split_commas=True)]
+    codings = [layer for layer in layers if layer and layer not in NO_CODINGS]
+    if len(codings) > 1 or not COMPRESSIONS.issuperset(codings):
+        raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not requested")
+    return _Unpacker() if codings else None
+
+
 @contextlib.contextmanager
 def _translate_errors() -> Iterator[None]:
-    """What the client raises, as errors of ours; its messages may quote the server and are left out."""
+    """Translate errors of the client; its messages may quote the server and are dropped."""
     try:
         yield
     except (httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
         raise Unavailable("the server cannot be reached in time") from error
     except httpx2.TimeoutException as error:
         raise SourceUnreadable("timeout", "the server stopped answering") from error
-    except httpx2.ConnectError as error:
-        if _is_certificate_error(error):
-            raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
-        raise Unavailable("the server cannot be reached") from error
     except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-        raise Unavailable("the server broke off, or does not speak HTTP") from error
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
+            cause = cause.__cause__ or cause.__context__
+        raise Unavailable("the server cannot be reached, broke off, or does not speak HTTP") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise SourceUnreadable("malformed", "the server's answer is malformed") from error
-
-
-def _is_certificate_error(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

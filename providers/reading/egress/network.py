@@ -1,28 +1,130 @@
 """Connections to checked addresses only: names are looked up once, every answer is judged, the judged one is used.
 
-This sits below the HTTP client, where it opens its sockets: no request, redirect or reused client gets around it.
+This is below the HTTP client, where it opens its sockets: no request, redirect or reused client bypasses it.
 """
 
 import asyncio
+import contextlib
 import ipaddress
-from collections.abc import Iterable, Sequence
+import socket
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AsyncExitStack
 from typing import Final, Protocol
 
 import httpcore2
+from cachetools import LRUCache, TTLCache
 
-from providers.reading.egress.address_rules import HostPort, IpAddress, canonical_host, is_public
-from providers.reading.egress.url_gate import refused
+from providers.errors import Unavailable
+from providers.reading.egress.addresses import HostPort, IpAddress, canonical_host, is_public, refused
 
 MOST_ADDRESSES: Final = 4
 """Addresses of one host that are tried, each for its share of the time."""
+MOST_THREADS: Final = 32
+MOST_OF_A_DOMAIN: Final = 4
+"""Look-ups at once of names that end alike, so that a silent name server cannot take all threads."""
+LONGEST_WAIT: Final = 5.0
+"""Seconds after which a name counts as not answered."""
+UNANSWERED_SECONDS: Final = 60.0
+"""Time for which such a name is not looked up again."""
+PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
+
+LookUp = Callable[[str], Sequence[IpAddress]]
 
 
 class Resolver(Protocol):
     """Looks names up."""
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """All addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
+        """Return all addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
+
+
+def ask_system(host: str) -> list[IpAddress]:
+    """Return all addresses of a name, each once, in the system's order. Raises `OSError`, `ValueError`."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
+
+
+class SystemResolver:
+    """The resolver of the operating system. An instance belongs to one event loop.
+
+    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in a daemon
+    thread of its own, of which there are few, and few for one domain. A name is looked up once at a time.
+    """
+
+    def __init__(self, look_up: LookUp = ask_system) -> None:
+        self._look_up = look_up
+        self._pending: dict[str, asyncio.Task[Sequence[IpAddress] | Exception]] = {}
+        self._threads = asyncio.Semaphore(MOST_THREADS)
+        self._domains: LRUCache[str, asyncio.Semaphore] = LRUCache(10_000)
+        self._unanswered: TTLCache[str, None] = TTLCache(10_000, UNANSWERED_SECONDS)
+
+    async def resolve(self, host: str) -> Sequence[IpAddress]:
+        """Return all addresses of a name, each once, in the system's order.
+
+        Raises `Unavailable` (also for a name that was not answered a moment ago), or `SourceUnreadable`
+        refused_unresolved, refused_host.
+        """
+        if host in self._unanswered:
+            raise Unavailable("names cannot be looked up at the moment")
+        task = self._pending.get(host)
+        if task is None:
+            task = self._pending[host] = asyncio.create_task(self._answer(host))
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                answer = await asyncio.shield(task)
+        except TimeoutError as error:
+            self._unanswered[host] = None
+            raise Unavailable("names cannot be looked up at the moment") from error
+        if isinstance(answer, ValueError):
+            raise refused("host", "the host is malformed") from answer
+        if isinstance(answer, socket.gaierror) and answer.errno not in PASSING_FAILURES:
+            raise refused("unresolved", "the host has no address") from answer
+        if isinstance(answer, Exception):
+            raise Unavailable("names cannot be looked up at the moment") from answer
+        return answer
+
+    async def _answer(self, host: str) -> Sequence[IpAddress] | Exception:
+        """Look a name up when there is a thread for it. A failure is returned: every caller raises its own error."""
+        of_domain = self._domains.setdefault(domain_of(host), asyncio.Semaphore(MOST_OF_A_DOMAIN))
+        try:
+            async with AsyncExitStack() as places:
+                async with asyncio.timeout(LONGEST_WAIT):
+                    await places.enter_async_context(of_domain)
+                    await places.enter_async_context(self._threads)
+                return await self._in_thread(host)
+        except TimeoutError as error:
+            return error
+        finally:
+            del self._pending[host]
+
+    def _in_thread(self, host: str) -> asyncio.Future[Sequence[IpAddress] | Exception]:
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Sequence[IpAddress] | Exception] = loop.create_future()
+
+        def run() -> None:
+            answer: Sequence[IpAddress] | Exception
+            try:
+                answer = self._look_up(host)
+            except (OSError, ValueError) as error:
+                answer = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended: no caller waits
+                loop.call_soon_threadsafe(deliver, answer)
+
+        def deliver(answer: Sequence[IpAddress] | Exception) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        threading.Thread(target=run, name="name look-up", daemon=True).start()
+        return answered
+
+
+def domain_of(host: str) -> str:
+    """Return the registered end of a name, as far as its shape shows it: `b.de`, `b.co.uk`."""
+    labels = host.rstrip(".").lower().split(".")
+    shared = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
+    return ".".join(labels[-3 if shared else -2 :])
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
@@ -52,38 +154,26 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         """
         try:
             async with asyncio.timeout(timeout):
-                addresses = await self._permit(host, port)
+                addresses = await self._checked_addresses(host, port)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout("names are looked up too slowly") from error
         share = None if timeout is None else timeout / len(addresses)
-        failure: Exception | None = None
+        failure: Exception = httpcore2.ConnectError("no address")
         for address in addresses:
             try:
                 stream = await self._inner.connect_tcp(str(address), port, share, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
-                continue
-            return await _verify(stream, address, port)
-        assert failure is not None
+            else:
+                return await _verify(stream, address, port)
         raise failure
 
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,  # noqa: ASYNC109  the signature of httpcore2
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Never: what is asked for lives on the web."""
-        del path, timeout, socket_options
-        raise refused("address", "no local socket is opened")
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
-
-    async def _permit(self, host: str, port: int) -> list[IpAddress]:
+    async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
         """The addresses to try: all of a host that is allowed by name, else all if every one is public."""
-        addresses = _literal(host) or await self._resolver.resolve(host)
+        try:
+            addresses: Sequence[IpAddress] = [ipaddress.ip_address(host)]
+        except ValueError:
+            addresses = await self._resolver.resolve(host)
         if not addresses:
             raise refused("unresolved", "the host has no address")
         if (canonical_host(host), port) not in self._allow_hosts and not all(map(is_public, addresses)):
@@ -91,15 +181,8 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         return list(addresses)[:MOST_ADDRESSES]
 
 
-def _literal(host: str) -> list[IpAddress]:
-    try:
-        return [ipaddress.ip_address(host)]
-    except ValueError:
-        return []
-
-
 async def _verify(stream: httpcore2.AsyncNetworkStream, address: IpAddress, port: int) -> httpcore2.AsyncNetworkStream:
-    """The stream, if its other end is the one that was meant; otherwise it is closed."""
+    """Return the stream if its other end is the checked address; otherwise close it."""
     peer = stream.get_extra_info("server_addr")
     if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
         return stream

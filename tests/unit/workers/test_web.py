@@ -8,7 +8,6 @@ import pytest
 
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
-from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.web import WebServer, page
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 from workers.web_reader import open_web_reader, user_agent
@@ -64,8 +63,8 @@ async def test_pages_are_read_with_an_honest_name(tmp_path: Path) -> None:
     assert [path for _, path in server.asked] == ["/robots.txt", "/"]
 
 
-async def test_workers_with_one_store_ask_a_site_for_its_rules_once(tmp_path: Path) -> None:
-    """The second worker finds what the first one got, and both make their visits known."""
+async def test_visits_are_made_known(tmp_path: Path) -> None:
+    """Every reader asks for the rules of a site, and makes its visits known."""
     visits: list[str] = []
 
     class Noting:
@@ -74,11 +73,10 @@ async def test_workers_with_one_store_ask_a_site_for_its_rules_once(tmp_path: Pa
             visits.append(f"{host} {delay_seconds}")
             yield
 
-    store = MemorySharedStore()
     async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
         settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host)
         for _ in range(2):
-            async with open_web_reader(settings, pool, "1.0", store=store, politeness=Noting()) as reader:
+            async with open_web_reader(settings, pool, "1.0", politeness=Noting()) as reader:
                 await reader.read(server.url())
-    assert [path for _, path in server.asked] == ["/robots.txt", "/", "/"]
+    assert [path for _, path in server.asked] == ["/robots.txt", "/"] * 2
     assert visits == [f"{server.host} 0.0"] * 2

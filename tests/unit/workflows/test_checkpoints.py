@@ -70,7 +70,7 @@ async def begun(world: World, *, again: bool = False) -> ResearchRun:
     if ready.packed_state:
         state = ResearchState.unpack(ready.packed_state)
         stored = state.snapshot(PACKED_EVENTS)
-        state = resume_state(state, ready.resolved, started, strategy.resumed)
+        state = resume_state(state, ready.resolved, started, strategy.resume)
     state.resolved, state.resolved_entry = ready.resolved, ready.resolved_entry
     state.note_entry(ready.resolved_entry)
     state.started_at = state.started_at or started

@@ -7,14 +7,13 @@ from contracts.outcome import GateIssue, GateResult
 from contracts.roles import SupervisorAnswer
 from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Quality, Severity, SourceStatus, StopReason
 from tests.fakes import states
-from workflows.strategies.supervisor.iteration import (
+from workflows.strategies.supervisor.transitions import (
+    SupervisorPosition,
+    curable_issues,
     decide,
-    mendable,
-    retry_key,
     should_iterate,
     stop_reason_after_synthesis,
 )
-from workflows.strategies.supervisor.supervisor_position import position_of
 
 
 def gate(phase: Phase, *, valid: bool = True, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:
@@ -55,7 +54,7 @@ def test_a_strict_gate_causes_one_retry_and_no_more() -> None:
     made = states.state()
     failed = gate(Phase.ANALYSIS, valid=False)
     assert decide(made, failed, None, can_change=True).action is Action.RETRY
-    position_of(made).retried.append(retry_key(Phase.ANALYSIS, 1))
+    SupervisorPosition.of(made).retried.append("analysis/1")
     assert decide(made, failed, None, can_change=True).action is Action.PROCEED
 
 
@@ -113,7 +112,7 @@ def test_refinement_iterates_with_a_new_follow_up() -> None:
     follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=NodeStatus.PENDING)
     made = states.state(gaps=[hole], plan=states.plan(follow_up))
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
-    position_of(made).recommended = False
+    SupervisorPosition.of(made).recommended = False
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.COMPLETE
 
 
@@ -163,23 +162,23 @@ def test_a_folder_that_holds_no_more_is_no_fault() -> None:
     only = states.source("corpus:m/only")
     folder = states.state(sources=states.sources(only), candidates=[Candidate(sub_query_id="sq-1", hit=hit(only.url))])
     few = failed_for(Phase.GATHERING, "too_few_sources")
-    assert mendable(folder, few) == []
+    assert curable_issues(folder, few) == []
     folder.candidates.append(Candidate(sub_query_id="sq-1", hit=hit("corpus:m/unread")))
-    assert mendable(folder, few) == few.issues
+    assert curable_issues(folder, few) == few.issues
     folder.candidates.pop()
     broken = states.source("corpus:m/broken", status=SourceStatus.FAILED)
     folder.sources = states.sources(only, broken)
-    assert mendable(folder, few) == few.issues
+    assert curable_issues(folder, few) == few.issues
 
 
 def test_rules_find_the_same_again() -> None:
     """Without a model an analysis that found something is not done again for want of more, and no note is made."""
     few = failed_for(Phase.ANALYSIS, "too_few_findings", "low_coverage")
     found = states.state(findings=[states.finding("Water boils.")], engine_by_role={"analyzer": "extractive"})
-    assert mendable(found, few) == []
+    assert curable_issues(found, few) == []
     found.engine_by_role["analyzer"] = "model"
-    assert mendable(found, few) == few.issues
-    assert mendable(states.state(engine_by_role={"analyzer": "extractive"}), few) == few.issues
+    assert curable_issues(found, few) == few.issues
+    assert curable_issues(states.state(engine_by_role={"analyzer": "extractive"}), few) == few.issues
 
 
 def test_a_gate_that_cannot_be_mended_is_not_called_satisfied() -> None:

@@ -23,7 +23,6 @@ from workflows.run.activity_options import CallOptions
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.phase_pause import evaluate_phase
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
@@ -155,7 +154,7 @@ async def test_a_stop_does_not_wait_for_a_reflection_and_a_resumed_run_asks_the_
     assert [opened.unit.name for opened in state.open_pauses] == ["planning", "gathering"]
     stored = ResearchState.unpack(state.pack())
     stored.hasty_analyses = []
-    again = resume_state(stored, beginning().resolved, "2026-11-22", SupervisorStrategy().resumed)
+    again = resume_state(stored, beginning().resolved, "2026-11-22", SupervisorStrategy().resume)
     again.guidance = []
     run = ResearchRun(again, Inbox(), host)
     run.steer("look at the appendix")
@@ -178,8 +177,8 @@ def test_what_may_change_the_next_unit_is_waited_for(queries: int, hook: bool) -
     state = beginning(hook=chosen)
     state.plan = plan
     run = ResearchRun(state, Inbox(), RandomWorld(1).host())
-    assert evaluate_phase(run, Unit(name=Phase.PLANNING)).meanwhile is None
+    assert SupervisorStrategy().evaluate(run, Unit(name=Phase.PLANNING)).meanwhile is None
     free = beginning()
     free.plan = states.plan(*(states.sub_query(f"a question long enough {number}") for number in range(3)))
-    opened = evaluate_phase(ResearchRun(free, Inbox(), RandomWorld(1).host()), Unit(name=Phase.PLANNING))
+    opened = SupervisorStrategy().evaluate(ResearchRun(free, Inbox(), RandomWorld(1).host()), Unit(name=Phase.PLANNING))
     assert opened.meanwhile is not None

@@ -47,7 +47,7 @@ async def resume(world: World, stopped: ResearchState, **fields: Any) -> Researc
     fresh = await begin(world, strategy="reflective", **fields)
     assert fresh.resolved is not None
     stored = ResearchState.unpack(stopped.pack())
-    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resumed)
+    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resume)
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     await Driver(ResearchRun(later, Inbox(), world.host()), ReflectiveStrategy()).conduct()
     return later

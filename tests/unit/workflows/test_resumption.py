@@ -16,8 +16,7 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.reposition import reposition
-from workflows.strategies.supervisor.supervisor_position import position_of
+from workflows.strategies.supervisor.transitions import SupervisorPosition, reposition
 
 ENDING = Ending(
     outcome=Outcome.CANCELLED,
@@ -34,7 +33,7 @@ def go_on(state: ResearchState) -> ResearchState:
 
 def at(phase: Phase, **changes: object) -> ResearchState:
     made = states.state(**changes)
-    position_of(made).next_phase = phase
+    SupervisorPosition.of(made).next_phase = phase
     made.status = RunStatus.CANCELLED
     made.phase = phase
     made.ending = ENDING
@@ -43,7 +42,7 @@ def at(phase: Phase, **changes: object) -> ResearchState:
 
 def test_without_a_plan_planning_starts_again() -> None:
     """Only the question is kept (S0-132)."""
-    assert position_of(go_on(at(Phase.PLANNING))).next_phase == Phase.PLANNING
+    assert SupervisorPosition.of(go_on(at(Phase.PLANNING))).next_phase == Phase.PLANNING
 
 
 def test_gathering_runs_the_remaining_queries_only() -> None:
@@ -53,7 +52,7 @@ def test_gathering_runs_the_remaining_queries_only() -> None:
     made = go_on(
         at(Phase.GATHERING, plan=states.plan(done, waiting), sources=states.sources(states.source("corpus:m/a")))
     )
-    assert position_of(made).next_phase == Phase.GATHERING
+    assert SupervisorPosition.of(made).next_phase == Phase.GATHERING
     assert [query.text for query in made.pending_sub_queries()] == ["waiting question"]
     assert made.sources
 
@@ -62,14 +61,14 @@ def test_analysis_goes_on_with_what_was_not_analyzed() -> None:
     """Sources and findings are kept (S0-134)."""
     done = states.sub_query("done question")
     made = at(Phase.ANALYSIS, plan=states.plan(done), findings=[states.finding("kept")])
-    assert position_of(go_on(made)).next_phase == Phase.ANALYSIS
+    assert SupervisorPosition.of(go_on(made)).next_phase == Phase.ANALYSIS
     assert go_on(made).findings
 
 
 def test_synthesis_is_done_again() -> None:
     """Findings are kept, the report is written again (S0-135)."""
     made = at(Phase.SYNTHESIS, plan=states.plan(states.sub_query("done question")), findings=[states.finding("kept")])
-    assert position_of(go_on(made)).next_phase == Phase.SYNTHESIS
+    assert SupervisorPosition.of(go_on(made)).next_phase == Phase.SYNTHESIS
 
 
 def test_refinement_is_evaluated_again() -> None:
@@ -81,7 +80,7 @@ def test_refinement_is_evaluated_again() -> None:
         gaps=[states.gap("open")],
     )
     again = go_on(made)
-    assert position_of(again).next_phase == Phase.REFINEMENT
+    assert SupervisorPosition.of(again).next_phase == Phase.REFINEMENT
     assert again.draft is not None
 
 
@@ -100,7 +99,7 @@ def test_failed_searches_are_tried_again() -> None:
     """A sub-query that failed is pending in the resumed run (C0-14)."""
     failed = states.sub_query("failed question", status=NodeStatus.FAILED, error="outage")
     again = go_on(at(Phase.SYNTHESIS, plan=states.plan(failed)))
-    assert position_of(again).next_phase == Phase.GATHERING
+    assert SupervisorPosition.of(again).next_phase == Phase.GATHERING
     assert again.pending_sub_queries()[0].error is None
 
 
@@ -111,7 +110,7 @@ def test_what_was_analyzed_in_haste_is_analyzed_properly() -> None:
     made.hasty_analyses = [query.id]
     again = go_on(made)
     assert again.analyzed_sub_queries == []
-    assert position_of(again).next_phase == Phase.ANALYSIS
+    assert SupervisorPosition.of(again).next_phase == Phase.ANALYSIS
 
 
 @pytest.mark.parametrize(("iterations", "phase_after"), [(3, Action.COMPLETE), (5, Action.ITERATE)])

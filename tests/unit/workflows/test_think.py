@@ -1,5 +1,7 @@
 """Think-pauses: prompts, hooks, guidance, the record."""
 
+import json
+
 from temporalio.exceptions import ApplicationError
 
 from contracts.evidence import ReportDraft
@@ -8,9 +10,10 @@ from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
+from workflows.phases.pause import state_for_hook
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.reflection_prompts import reflection_prompt
+from workflows.strategies.supervisor.gates import reflection_prompt
 
 
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
@@ -61,9 +64,23 @@ async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
     run = run_with(our_hook, plan=states.plan(states.sub_query("first long question"), states.sub_query("second long")))
     await pause_after(run, Phase.PLANNING, can_change=True)
     ((view, prompt),) = heard
-    assert view["resolved"]["query"] == run.resolved.query
+    assert view["query"] == run.resolved.query
     assert "sub-queries" in prompt
     assert [(item.origin, item.text) for item in run.state.guidance] == [("hook", "look at the appendix")]
+
+
+def test_a_hook_gets_a_bounded_state() -> None:
+    """The argument is below 20 kB for a large run, shows the newest findings, and counts everything."""
+    long = "words " * 400
+    large = states.state(
+        plan=states.plan(*(states.sub_query(f"{number} {long}") for number in range(40)), brief=long),
+        findings=[states.finding(f"{number} {long[:500]}") for number in range(75)],
+        gaps=[states.gap(f"{number} {long[:300]}") for number in range(30)],
+    )
+    shown = state_for_hook(large)
+    assert len(json.dumps(shown)) < 20_000
+    assert [one["statement"].split()[0] for one in shown["findings"]] == [str(number) for number in range(55, 75)]
+    assert shown["counts"]["findings"] == 75
 
 
 async def test_without_a_hook_the_run_goes_on() -> None:

@@ -57,7 +57,7 @@ async def test_what_was_read_before_the_end_is_reported(tmp_path: Path, reason: 
     assert {query.status for query in state.plan.sub_queries} == {NodeStatus.SKIPPED}
     assert all(query.status_reason for query in state.plan.sub_queries)
     assert "do not answer" not in await report_of(world, state)
-    again = resume_state(ResearchState.unpack(state.pack()), state.resolved, "later", SupervisorStrategy().resumed)
+    again = resume_state(ResearchState.unpack(state.pack()), state.resolved, "later", SupervisorStrategy().resume)
     assert {query.status for query in again.plan.sub_queries} == {NodeStatus.PENDING}
     again.deadline_at += 1e6
     outcome = await Driver(ResearchRun(again, Inbox(), world.host()), SupervisorStrategy()).conduct()

@@ -49,11 +49,11 @@ class AgentStrategy:
         run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
         return run.state.pause
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """An agent is not resumed by itself: its run gives its task again."""
         del state, redo_analysis
 
-    def plan_anew(self, state: ResearchState) -> None:
+    def replan(self, state: ResearchState) -> None:
         """An agent has no plan."""
         del state
 

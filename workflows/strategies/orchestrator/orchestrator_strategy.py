@@ -78,7 +78,7 @@ class OrchestratorStrategy:
         run.state.pause = pause
         return pause
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Agents that were cut off get their tasks again, steps whose agents failed wait for others."""
         del redo_analysis  # agents analyze what they read
         position = position_of(state)
@@ -91,7 +91,7 @@ class OrchestratorStrategy:
             position.goes_on = position.transcript is not None and not position.is_under_way
         position.finished, position.rewritten = False, False
 
-    def plan_anew(self, state: ResearchState) -> None:
+    def replan(self, state: ResearchState) -> None:
         """Planning is done again, with what the person said as its guidance."""
         position_of(state).next_unit = CycleUnit.PLANNING
 

@@ -118,7 +118,7 @@ class ReflectiveStrategy:
         run.state.pause = pause
         return pause
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Steps that are left go on, but for those that a reflection left out; a finished report is written anew."""
         position = position_of(state)
         left_out = [step for step in steps_of(state.plan) if step.id in position.skipped]
@@ -138,7 +138,7 @@ class ReflectiveStrategy:
         if position.assumption:
             state.limitations.append(position.assumption)
 
-    def plan_anew(self, state: ResearchState) -> None:
+    def replan(self, state: ResearchState) -> None:
         """Planning is done again, with what the person said as its guidance."""
         position = position_of(state)
         position.next_unit, position.feedback = UnitKind.PLANNING, "a person wants another plan"

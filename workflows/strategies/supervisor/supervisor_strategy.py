@@ -1,33 +1,43 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …)."""
 
-from typing import Any
+from typing import Final
 
-from contracts.outcome import Pause, Progress
+from contracts.outcome import GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, Phase, StopReason
+from contracts.texts import plural, shorten
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, GatePolicy, Phase
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
+from workflows.phases.pause import apply_reflection, call_hook, question_of, record_gate
 from workflows.phases.role_inputs import refine_input
 from workflows.phases.writing import write_report
 from workflows.rules.gaps import apply_assessments, asked_for
 from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
-from workflows.strategies.supervisor.iteration import should_iterate, stop_reason_after_synthesis
-from workflows.strategies.supervisor.phase_pause import conclude, evaluate_phase
-from workflows.strategies.supervisor.phase_progress import LABELS, phase_summary, progress_of
-from workflows.strategies.supervisor.reposition import reposition
-from workflows.strategies.supervisor.supervisor_position import position_of
+from workflows.strategies.supervisor.gates import evaluate, phase_outputs, reflection_prompt
+from workflows.strategies.supervisor.transitions import (
+    SupervisorPosition,
+    apply_pause,
+    curable_issues,
+    decide,
+    decide_provisionally,
+    reposition,
+    should_iterate,
+    was_retried,
+)
+from workflows.strategies.units import carry_out, mark_of
 
-FOLLOWING = {
-    Phase.PLANNING: Phase.GATHERING,
-    Phase.GATHERING: Phase.ANALYSIS,
-    Phase.ANALYSIS: Phase.SYNTHESIS,
+LABELS: Final = {
+    Phase.PLANNING: "plan",
+    Phase.GATHERING: "gather",
+    Phase.ANALYSIS: "analyze",
+    Phase.SYNTHESIS: "write",
+    Phase.REFINEMENT: "refine",
 }
-"""The transitions without a choice."""
+"""The phases in the order of the loop; planning belongs to the first iteration alone."""
 
 
 class SupervisorStrategy:
@@ -35,15 +45,13 @@ class SupervisorStrategy:
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Go where the last pause leads, and do that phase."""
-        stop = self._move(run)
+        iteration = run.state.iteration
+        stop = apply_pause(run.state)
         if stop is not None:
             return Finished(stop)
-        phase = position_of(run.state).next_phase
-        run.state.phase = phase
-        await run.watchers.enter_phase(run)
-        again = run.retries(phase)
-        text = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
-        run.note("phase.started", text, phase=phase, label=LABELS[phase], iteration=run.state.iteration, again=again)
+        if run.state.iteration > iteration:
+            run.note("phase.finished", f"iteration {run.state.iteration} begins", phase=Phase.REFINEMENT)
+        phase = SupervisorPosition.of(run.state).next_phase
         work = {
             Phase.PLANNING: self._plan,
             Phase.GATHERING: self._gather,
@@ -51,53 +59,68 @@ class SupervisorStrategy:
             Phase.SYNTHESIS: self._synthesize,
             Phase.REFINEMENT: self._refine,
         }[phase]
-        done = await work(run)
-        run.note(
-            "phase.finished", phase_summary(run.state, phase), phase=phase, summary=phase_summary(run.state, phase)
+        again = run.retries(phase)
+        title = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
+        return await carry_out(
+            run, phase, LABELS[phase], work, lambda: phase_summary(run.state, phase), title=title, again=again
         )
-        return done
-
-    def _move(self, run: ResearchRun) -> StopReason | None:
-        """Apply the last pause to the position, by the transition table of the design."""
-        state, position, pause = run.state, position_of(run.state), run.state.pause
-        if pause is not None and pause.action is Action.RETRY:
-            position.next_phase = Phase(pause.phase)
-        if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
-            return None
-        if position.next_phase in FOLLOWING:
-            position.next_phase = FOLLOWING[position.next_phase]
-        elif pause.action is not Action.ITERATE:
-            return stop_reason_after_synthesis(state)
-        elif position.next_phase == Phase.SYNTHESIS:
-            position.next_phase = Phase.REFINEMENT
-        else:
-            state.start_new_iteration()
-            state.candidates = []
-            position.next_phase = Phase.GATHERING
-            run.note("phase.finished", f"iteration {state.iteration} begins", phase=Phase.REFINEMENT)
-        return None
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """The gate of the phase, and whether a gathering may begin while the model reflects."""
-        return evaluate_phase(run, unit)
+        """Record the gate of the phase, and decide whether a gathering may start while the model reflects."""
+        phase, state = Phase(unit.name), run.state
+        gate = evaluate(phase, state)
+        outputs = phase_outputs(phase, state)
+        if phase is Phase.REFINEMENT:
+            outputs["should_iterate"] = should_iterate(state)
+        record_gate(run, gate, outputs, curable_issues(state, gate))
+        question = question_of(run, gate, reflection_prompt(phase, state))
+        opened = OpenPause(unit=unit, moment=run.moment(), gate=gate, question=question)
+        if question is not None and not run.resolved.hook:
+            opened.meanwhile = decide_provisionally(state, gate, can_change=unit.can_change)
+            state.pause = opened.meanwhile or state.pause
+        return opened
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Reflection, hook, decision, after every phase."""
-        return await conclude(run, opened)
+        """Apply the reflection, call the hook, decide, record. Raises ValueError for a pause without a gate."""
+        if opened.gate is None:
+            raise ValueError("this strategy opens no pause without a gate")
+        phase = Phase(opened.unit.name)
+        apply_reflection(run, opened)
+        _record_reflection(run, opened)
+        await call_hook(run, phase, reflection_prompt(phase, run.state))
+        pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
+        if opened.meanwhile is not None and phase == Phase.REFINEMENT:
+            pause = opened.meanwhile  # no reflection changes it, and its follow-ups are gathered by now
+        run.state.pause = pause
+        _note_issues(run, opened, opened.gate, pause)
+        _record_decision(run, opened, pause)
+        return pause
 
-    def resumed(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """An unfinished phase is done again; a finished run is decided again under the new limits."""
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        """Do an unfinished phase again; decide a finished run again under the new limits."""
         reposition(state, redo_analysis=redo_analysis)
 
-    def plan_anew(self, state: ResearchState) -> None:
-        """Planning is done again, with what the person said as its guidance."""
-        position_of(state).next_phase = Phase.PLANNING
+    def replan(self, state: ResearchState) -> None:
+        """Plan once more, with the person's message as guidance."""
+        SupervisorPosition.of(state).next_phase = Phase.PLANNING
         state.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
 
     def progress(self, state: ResearchState) -> Progress:
-        """The phases of the iteration, in the order of the loop."""
-        return progress_of(state)
+        """Return the phases of the iteration, in the order of the loop."""
+        current = list(LABELS).index(SupervisorPosition.read(state).next_phase)
+        # A run that a person did not approve has a result and no report.
+        reported = state.result is not None and state.result.files is not None
+        units = []
+        for place, (phase, label) in enumerate(LABELS.items()):
+            finished = reported or (place == current and bool(state.open_pauses))
+            started = state.phase is not None and state.result is None
+            mark = mark_of(place, current, finished=finished, started=started)
+            detail = phase_summary(state, phase) if finished or place < current else ""
+            units.append(UnitProgress(name=phase, label=label, mark=mark, detail=detail))
+        last = state.resolved.limits.max_iterations if state.resolved else 1
+        return Progress(summary=f"iteration {state.iteration} of {last}", units=units)
 
+    # --- phases ----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> Unit:
         state, resolved = run.state, run.resolved
         limit = resolved.limits.max_sub_queries
@@ -114,17 +137,15 @@ class SupervisorStrategy:
         queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
         if state.sources or state.candidates:
-            # A late reflection wants another plan: what was found for the first one is found for nothing.
+            # A late reflection demands another plan: results of the first one are void.
             state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
         run.draft_plan(output.research_brief, queries)
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Unit:
         state = run.state
-        retrying = run.retries(Phase.GATHERING)
-        pending = state.pending_sub_queries()
         again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-        chosen = pending or (again if retrying else [])
+        chosen = state.pending_sub_queries() or (again if run.retries(Phase.GATHERING) else [])
         number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(chosen)})
         before = len(state.readable_sources())
         await Gathering(run, chosen).carry_out()
@@ -139,33 +160,90 @@ class SupervisorStrategy:
         draft = await write_report(run, run.issues(Phase.SYNTHESIS))
         run.state.draft = draft
         run.state.report_improvements = []
-        run.state.candidates = []  # what was found and not read only mattered until here
+        run.state.candidates = []  # unread hits only mattered until here
         run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:
-        state = run.state
+        state, position = run.state, SupervisorPosition.of(run.state)
         output = await run.ask(REFINER, "refine", refine_input(run))
         state.gaps = apply_assessments(state.gaps, output.gap_analysis)
         state.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
-        position_of(state).recommended = advice.should_iterate or asked_for(state.gaps)
-        limit = run.resolved.limits.max_sub_queries
-        # What is not going to be searched is not planned: its gap stays stated instead.
-        wanted = position_of(state).recommended and should_iterate(state)
-        fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit) if wanted else []
+        position.recommended = advice.should_iterate or asked_for(state.gaps)
+        # A follow-up that no iteration will search for is not planned: its gap remains open.
+        fresh: list[PlanNode] = []
+        if position.recommended and should_iterate(state):
+            limit = run.resolved.limits.max_sub_queries
+            fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit)
         follow(state, fresh)
-        self._close_hopeless(run, output.gap_analysis, fresh)
+        _record_reviewed_gaps(run, output.gap_analysis, fresh)
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
 
-    def _close_hopeless(self, run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
-        """Record each gap that the refiner found unaddressable: every change of a gap is a decision."""
-        pursued = {query.gap_id for query in fresh}
-        for gap in run.state.gaps:
-            if gap.status is GapStatus.UNADDRESSABLE and gap.id in {item.gap_id for item in reviewed}:
-                outputs: dict[str, Any] = {"status": gap.status.value}
-                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id}, outputs)
-            elif gap.id in pursued:
-                outputs = {"sub_queries": [query.id for query in fresh if query.gap_id == gap.id]}
-                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id}, outputs)
+
+def phase_summary(state: ResearchState, phase: Phase) -> str:
+    """Return the results of a phase in a few words."""
+    return {
+        Phase.PLANNING: f"{len(state.plan.sub_queries)} sub-queries",
+        Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
+        Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
+        Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
+        Phase.REFINEMENT: plural(len(state.pending_sub_queries()), "follow-up query"),
+    }[phase]
+
+
+# --- records -------------------------------------------------------------------------------------------------------
+def _record_reviewed_gaps(run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
+    """Record each gap that the refiner gave up or pursues: every change of a gap is a decision."""
+    reviewed_ids = {item.gap_id for item in reviewed}
+    for gap in run.state.gaps:
+        follow_ups_of_gap = [query.id for query in fresh if query.gap_id == gap.id]
+        if gap.status is GapStatus.UNADDRESSABLE and gap.id in reviewed_ids:
+            outputs: dict[str, object] = {"status": gap.status.value}
+            run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id}, outputs)
+        elif follow_ups_of_gap:
+            outputs = {"sub_queries": follow_ups_of_gap}
+            run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id}, outputs)
+
+
+def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
+    """Record the supervisor's judgement of a phase, whatever the decision will be."""
+    reflection = opened.reflection
+    if reflection is None:
+        return
+    assessment = reflection.quality_assessment
+    outputs = {
+        "action": reflection.action.value,
+        "score": assessment.score,
+        "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
+        "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
+    }
+    inputs = {"phase": opened.unit.name, "iteration": opened.moment.iteration}
+    run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs, opened.moment)
+
+
+def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
+    """Remember a retry, or note the issues that remain after one, or that another model's attempt might have cured."""
+    iteration, retried = opened.moment.iteration, was_retried(run.state, gate.phase, opened.moment.iteration)
+    if pause.action is Action.RETRY:
+        SupervisorPosition.of(run.state).retried.append(f"{gate.phase}/{iteration}")
+    elif not gate.valid and gate.policy is GatePolicy.STRICT and (opened.unit.can_change or retried):
+        # Where the input could not change, the documents have no more: the report says that.
+        for issue in curable_issues(run.state, gate):
+            run.degrade(f"{gate.phase} gate: {issue.message}")
+
+
+def _record_decision(run: ResearchRun, opened: OpenPause, pause: Pause) -> None:
+    state, at = run.state, opened.moment
+    if pause.phase != Phase.SYNTHESIS or pause.action is Action.RETRY:
+        run.decide(AgentRole.SUPERVISOR, pause.action.value, pause.rationale, {}, {"score": pause.score}, at)
+        return
+    inputs = {
+        "gap_count": len(state.unaddressed_gaps()),
+        "iteration": state.iteration,
+        "max_iterations": run.resolved.limits.max_iterations,
+    }
+    iterate = pause.action is Action.ITERATE
+    outputs = {"should_iterate": iterate, "next_phase": Phase.REFINEMENT.value if iterate else "completed"}
+    run.decide(AgentRole.SUPERVISOR, "decide_iteration", pause.rationale, inputs, outputs, at)

@@ -149,7 +149,7 @@ def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpe
     """Role first, then form and fields of the answer (S0-034, S0-041, S0-046, S0-061 to S0-063, S0-075 to S0-077)."""
     file = prompt_of(role)
     assert file.system.splitlines()[0] == f"role: {role.name}"
-    assert ("date of the run" in file.system) is role.sees_question
+    assert ("date of the run" in file.system) is ("query" in file.placeholders)
     assert re.search(r"never (an )?instruction|cannot change the form", file.system)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\.\d+", file.version)
     if role.plain_text or role.tools:
@@ -189,12 +189,11 @@ def test_every_prompt_has_date_question_iteration_preferences_and_guidance(
     assert f"{sign}- only one sub-query\n</issues-{mark}>" in prompt
 
 
-def test_a_prompt_and_its_values_must_agree() -> None:
-    """A value without a place, or a place without a value, is an error and never a hole in a prompt."""
+def test_a_prompt_has_no_hole() -> None:
+    """A place without a value is an error; values are never searched again."""
     file = PromptFile("1", "role: x", "{one}\n{two}")
-    for values, odd in (({"one": "1"}, "two"), ({"one": "1", "two": "2", "three": "3"}, "three")):
-        with pytest.raises(ValueError, match=odd):
-            file.parts(values)
+    with pytest.raises(ValueError, match="two"):
+        file.parts({"one": "1"})
     assert file.parts({"one": "", "two": "{one}"}) == ("", "{one}")
 
 

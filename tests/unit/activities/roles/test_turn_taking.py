@@ -278,32 +278,19 @@ def conversation(*answers: str) -> list[Message]:
     return found
 
 
-@given(
-    st.lists(st.integers(0, 2_000), min_size=1, max_size=8),
-    st.floats(0, 1),
-)
-def test_older_answers_are_shortened_first(lengths: list[int], share: float) -> None:
-    """From the oldest on, whole answers at a time; the newest stays, and what is lost is counted to the letter."""
-    messages = conversation(*("x" * length for length in lengths))
+@pytest.mark.parametrize(("share", "shortened"), [(1.0, 0), (0.9, 4), (0.5, 4), (0.4, 8), (0.0, 8)])
+def test_older_answers_are_shortened_first(share: float, shortened: int) -> None:
+    """From the oldest on, four at a time; the newest stays, short ones stay, and the note has the loss."""
+    texts = ["x" * 2_000] * 8 + ["short", "x" * 2_000]
+    messages = conversation(*texts)
     short = shorten_answers("opening", messages, share)
-    kept = [message.content[0]["content"] for message in short.messages if message.role == "user"]
-    cut = [before != after for before, after in zip(("x" * length for length in lengths), kept, strict=True)]
-    surplus = [length > 300 for length in lengths[:-1]]
-    assert not cut[-1]
-    # Who is cut is older than who is not.
-    assert [place for place, is_cut in enumerate(cut) if is_cut] == [
-        place for place, long in enumerate(surplus) if long
-    ][: sum(cut)]
-    lost = sum(length - 300 for length, is_cut in zip(lengths, cut, strict=True) if is_cut)
-    wanted = (1 - share) * sum(length - 300 for length in lengths[:-1] if length > 300)
-    assert lost >= wanted - 1e-6
-    expected = [f"{sum(cut)} of the older answers of its tools were shortened by {lost} characters"] if any(cut) else []
-    assert short.left_out == expected
-    assert [message.content for message in short.messages if message.role == "assistant"] == [
-        message.content for message in messages if message.role == "assistant"
-    ]
-    if share == 1:
-        assert list(short.messages) == messages
+    shown = [message.content[0]["content"] for message in short.messages if message.role == "user"]
+    assert [text for text, before in zip(shown, texts, strict=True) if text == before] == texts[shortened:]
+    assert all(text == "x" * 300 + "\n[the rest of this answer was left out]" for text in shown[:shortened])
+    lost = sum(map(len, texts)) - sum(map(len, shown))
+    note = [f"{shortened} of the older answers of its tools were shortened by {lost} characters"]
+    assert short.left_out == (note if shortened else [])
+    assert [message for message in short.messages if message.role == "assistant"] == messages[::2]
 
 
 @settings(max_examples=40)
@@ -355,20 +342,16 @@ def test_a_transcript_is_known_by_what_it_holds() -> None:
 
 
 def test_a_shortened_answer_is_still_an_element() -> None:
-    """What is left of an answer ends where its element ends: nothing behind it can be taken for data."""
+    """It ends with the line that closes its element: nothing behind it can pass for data."""
     output, stored = take(called(("look_up", {"word": "vacuum"})))
     request = following(output, answers=[ToolAnswer(call_id="toolu_0", text="word " * 400)])
     output, stored = take(called(("look_up", {"word": "freeze"})), request, stored)
     request = following(output)
     task = turn_task(ASKER, request, {request.transcript.hash: stored})
-    whole = task.messages[1].content[0]["content"]
-    short = shorten_answers(task.prompt, task.messages, 0.0)
-    text = short.messages[1].content[0]["content"]
-    *kept, note, close = text.splitlines()
-    assert close == whole.splitlines()[-1]
-    lost = len(whole) - len("\n".join([*kept, close]))
-    assert note == f"[{lost} characters of this answer were left out]"
-    assert short.left_out == [f"1 of the older answers of its tools were shortened by {lost} characters"]
+    whole = task.messages[1].content[0]["content"].splitlines()
+    short = shorten_answers(task.prompt, task.messages, 0.0).messages[1].content[0]["content"].splitlines()
+    assert short[-2:] == ["[the rest of this answer was left out]", whole[-1]]
+    assert short[:3] == whole[:3]
 
 
 def test_only_a_transcript_is_taken_for_one() -> None:

@@ -20,7 +20,10 @@ async def ask(api: MessagesApi, *, mode: ChatMode = ChatMode.NATIVE, seconds: fl
     """One exchange with the fake."""
     chat = AnthropicChat(api_key=KEY, base_url=api.base_url)
     try:
-        request = ChatRequest("claude-haiku-4-5", "role: supervisor", CANARY, 500, seconds, SCHEMA, mode)
+        forced = mode is ChatMode.TOOL
+        request = ChatRequest(
+            "claude-haiku-4-5", "role: supervisor", CANARY, 500, seconds, SCHEMA, mode, must_call=forced
+        )
         return await chat.complete(request)
     finally:
         await chat.close()

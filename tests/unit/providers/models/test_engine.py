@@ -125,7 +125,7 @@ async def test_every_role_in_every_mode_with_one_request(mode: ChatMode, name: s
     assert type(answer.content) is TASKS[name][0].answer
     assert answer.content == again.content
     assert api.counts() == {name: 2}
-    assert api.calls[0].mode == ("text" if name == "synthesizer" else mode.removesuffix("_offered"))
+    assert api.calls[0].mode == ("text" if name == "synthesizer" else mode)
 
 
 async def test_usage_and_cost_of_an_answer() -> None:

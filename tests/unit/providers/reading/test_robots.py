@@ -7,21 +7,15 @@ import httpx2
 import pytest
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.addresses import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.robots import (
-    FAILURE_KEPT_SECONDS,
-    KEPT_SECONDS,
-    ROBOTS_BYTES,
-    FetchedRules,
+    FAILURE_SECONDS,
+    FRESH_SECONDS,
+    POLICY,
     Robots,
-    key_of,
-    pack,
     parse,
-    unpack,
 )
-from providers.shared.stores.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import away
 from tests.fakes.web import Reply, WebServer, redirect, reply
 
 AGENT = "durable-research"
@@ -97,7 +91,7 @@ async def test_rules_are_kept_for_a_day(site: Site) -> None:
     assert not await site.allows("/x")
     site.server.pages["/robots.txt"] = rules("")
     assert not await site.allows("/x")
-    site.now = KEPT_SECONDS + 1
+    site.now = FRESH_SECONDS + 1
     assert await site.allows("/x")
     assert len(site.server.asked) == 2
 
@@ -117,7 +111,7 @@ async def test_a_site_whose_rules_cannot_be_had_is_not_read(site: Site) -> None:
         site.server.pages["/robots.txt"] = answer
         with pytest.raises(error):
             await site.allows("/x")
-        site.now += FAILURE_KEPT_SECONDS + 1
+        site.now += FAILURE_SECONDS + 1
     site.server.pages["/robots.txt"] = rules("")
     assert await site.allows("/x")
 
@@ -168,7 +162,7 @@ async def test_rules_may_live_elsewhere_and_be_mislabelled(site: Site) -> None:
     """A redirect is followed, and a page of HTML holds no rules."""
     site.server.pages |= {"/robots.txt": redirect("/rules"), "/rules": rules("User-agent: *\nDisallow: /x")}
     assert not await site.allows("/x")
-    site.now = KEPT_SECONDS + 1
+    site.now = FRESH_SECONDS + 1
     site.server.pages["/rules"] = reply("<html>no such page</html>")
     assert await site.allows("/x")
 
@@ -176,70 +170,13 @@ async def test_rules_may_live_elsewhere_and_be_mislabelled(site: Site) -> None:
 async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
     """At most 500 KiB are read; what stands before that is obeyed."""
     filler = "# " + "x" * 70 + "\n"
-    text = "User-agent: *\nDisallow: /x\n" + filler * (ROBOTS_BYTES // len(filler) + 100) + "Disallow: /y\n"
+    text = (
+        "User-agent: *\nDisallow: /x\n"
+        + filler * (POLICY.limits_of("").most_bytes // len(filler) + 100)
+        + "Disallow: /y\n"
+    )
     site.server.pages["/robots.txt"] = rules(text)
     assert [await site.allows(path) for path in ("/x", "/y")] == [False, True]
-
-
-async def test_rules_are_fetched_once_for_all_workers() -> None:
-    """Two workers with one store: the second asks no site, also where there are no rules, until a day has gone by."""
-    async with WebServer({"/robots.txt": rules("User-agent: *\nDisallow: /x")}) as server, WebServer({}) as other:
-        clock = Clock()
-        store = MemorySharedStore(clock)
-        egress = Egress("test", allow_hosts={host_and_port(server.host), host_and_port(other.host)})
-        sites = [Site(server, Robots(egress, AGENT, lambda: 0.0, store)) for _ in range(2)]
-        assert [await site.allows(path) for site in sites for path in ("/x", "/y")] == [False, True] * 2
-        assert len(server.asked) == 1
-        free = [Site(other, site.robots) for site in sites]
-        assert [await site.allows("/x") for site in free] == [True, True]
-        assert len(other.asked) == 1
-        clock.now += KEPT_SECONDS + 1
-        assert not await Site(server, Robots(egress, AGENT, lambda: 0.0, store)).allows("/x")
-        assert len(server.asked) == 2
-        await egress.close()
-
-
-async def test_a_worker_keeps_shared_rules_no_longer_than_their_day(site: Site) -> None:
-    """Rules that were 23 hours old when they were found are asked for anew an hour later."""
-    clock = Clock()
-    store = MemorySharedStore(clock)
-    site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
-    assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
-    clock.now += KEPT_SECONDS - 3_600
-    late = Site(site.server, Robots(site.egress, AGENT, lambda: late.now, store))
-    assert not await late.allows("/x")
-    assert len(site.server.asked) == 1
-    clock.now += 3_601
-    late.now += 3_601
-    assert not await late.allows("/x")
-    assert len(site.server.asked) == 2
-
-
-async def test_failures_and_broken_values_are_not_shared(site: Site) -> None:
-    """Only what a site said is stored; what is no value of ours is replaced; a store that is down costs nothing."""
-    store = MemorySharedStore()
-    robots = Robots(site.egress, AGENT, lambda: 0.0, store)
-    site.server.pages["/robots.txt"] = reply(status=503)
-    with pytest.raises(Unavailable):
-        await Site(site.server, robots).allows("/x")
-    key = key_of(f"http://{site.server.host}")
-    assert (await store.get(key)).value is None
-    site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
-    for broken in (b"", b"?", bytes(9) + b"\1 no zlib"):
-        await store.swap(key, (await store.get(key)).value, broken)
-        assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, store)).allows("/x")
-        stored = await store.get(key)
-        assert stored.value is not None
-        assert getattr(unpack(stored.value, stored.now), "text", None) == "User-agent: *\nDisallow: /x"
-    assert not await Site(site.server, Robots(site.egress, AGENT, lambda: 0.0, away())).allows("/x")
-
-
-def test_stored_rules_are_small_and_bounded() -> None:
-    """The largest file that is read fits, compressed; a value that unpacks to more is none."""
-    text = "User-agent: *\nDisallow: /x\n" * (ROBOTS_BYTES // 28)
-    assert len(pack(text, 1.0)) < 10_000
-    assert unpack(pack(text, 1.0), 5.0) == FetchedRules(text, 4.0)
-    assert unpack(pack("x" * 20_000_000, 1.0), 5.0) is None
 
 
 def test_a_file_made_to_be_slow_is_refused() -> None:
