@@ -141,11 +141,11 @@ def _resolve_again(
     before = (resolved.model_host or PUBLIC_HOST).split(", ")
     now = settings.model_host if settings.model_configured else None
     if now is None or not (url_given or set(now.split(", ")) & set(before)):
-        models = ", ".join(dict.fromkeys(resolved.models.values()))
-        remedy = "set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "add --model-url URL, or set ANTHROPIC_BASE_URL"
+        models = list(dict.fromkeys(resolved.models.values()))
+        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
         raise CommandError(
-            f"this run used the model {models} at {', '.join(before)}, and this command has no such endpoint: "
-            f"add --model NAME and {remedy}"
+            f"this run used the model {', '.join(models)} at {', '.join(before)}, and this command has no such endpoint: "
+            f"add --model {models[0]} {url}"
         )
     searched = [choice.host for choice in resolved.providers if choice.available and choice.host is not None]
     egress = where_text_goes(now, searched, pages=resolved.web)

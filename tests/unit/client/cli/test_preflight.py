@@ -104,7 +104,7 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
     stored, again = resolved(there, corpus="manual"), ResearchRequest(query="q")
     assert _resolve_again(stored, again, there, url_given=False).egress == stored.egress
     for settings in (Settings(), elsewhere):
-        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model NAME and add --model-url URL"):
+        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model qwen3 --model-url URL"):
             _resolve_again(stored, again, settings, url_given=False)
     moved = _resolve_again(stored, again, elsewhere, url_given=True)
     assert moved.egress == "passages go to models.example"
