@@ -144,7 +144,7 @@ def _resolve_again(
         models = list(dict.fromkeys(resolved.models.values()))
         url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
         raise CommandError(
-            f"this run used the model {', '.join(models)} at {', '.join(before)}, and this command has no such endpoint: "
+            f"this run used the model {', '.join(models)} at {', '.join(before)}, and no such endpoint is configured: "
             f"add --model {models[0]} {url}"
         )
     searched = [choice.host for choice in resolved.providers if choice.available and choice.host is not None]
