@@ -86,7 +86,7 @@ def _references(value: Any) -> Iterator[DocumentRef]:
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
     """Find the offsets of a quote in a text; None if it is not there.
 
-    White space may differ, and so may invisible characters, which a model is not shown; nothing else may. `start` is
+    Only white space may differ, and invisible characters, which a prompt does not contain. `start` is
     the offset that the model gave; it counts only if the words are there. A quote longer than 2,000 characters is cut
     at the end of a sentence, else between words.
     """

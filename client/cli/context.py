@@ -25,8 +25,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentMissing
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks

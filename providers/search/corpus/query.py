@@ -10,8 +10,7 @@ from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
 from providers.search.corpus.definitions import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
-from providers.search.corpus.indexed_file import word_keys
-from providers.text import question_stems, words
+from providers.text import question_stems, word_keys, words
 
 PROVIDER: Final = "corpus"
 MOST_RESULTS: Final = 200
@@ -58,6 +57,7 @@ def search_index(path: Path, corpus: str, language: str, request: SearchRequest)
             hits=[hit for hit in hits if hit is not None],
             documents_searched=index.documents(),
             term_documents=counts,
+            spellings={key: near for key, count in counts.items() if not count and (near := index.nearest_key(key))},
         )
 
 
