@@ -17,9 +17,9 @@ from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts import failures
-from contracts.evidence import SearchHit
+from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
-from contracts.notebooks import SourceEntry
+from contracts.notebooks import HitsEntry, SourceEntry
 from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
@@ -27,6 +27,7 @@ from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.isolation import HereCalls
 from tests.fakes.permissions import PERMITTED
+from tests.fakes.world import all_reachable
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -88,11 +89,30 @@ async def read(given: Any, content: MemoryContent | None = None) -> tuple[ReadRe
     return record, await StoredNotebooks(store).read(record.entry, SourceEntry)
 
 
-async def test_a_search_gives_what_the_provider_found() -> None:
-    """Hits pass unchanged, and an empty answer is an answer."""
-    found = SearchResponse(provider="shelf", hits=[SearchHit(url=URL, title="t", rank=1, provider="shelf")])
-    for response in (found, SearchResponse(provider="shelf")):
-        assert await environment().run(SearchingActivities({"shelf": Shelf(response)}).search, asked()) == response
+def searching(given: Any, notebooks: StoredNotebooks | None = None) -> SearchingActivities:
+    """The activity over one provider."""
+    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or StoredNotebooks(MemoryContent()))
+
+
+async def test_hits_are_returned_by_reference() -> None:
+    """The workflow sees addresses, DOIs and the first titles; the notebook has the shortened hits."""
+    sections = [SectionHint(start=n, end=n + 1, heading="H" * 300, score=1.23456) for n in range(5)]
+    hits = [
+        SearchHit(
+            url=URL, title="t" * 200, snippet="s" * 300, rank=1, provider="shelf", doi="10.1/x", sections=sections
+        ),
+        SearchHit(url=f"{URL}/2", title="second", rank=2, provider="shelf"),
+    ]
+    response, notebooks = SearchResponse(provider="shelf", hits=hits), StoredNotebooks(MemoryContent())
+    request = asked().model_copy(update={"titled": 1, "questions": ["q"]})
+    found = await environment().run(searching(response, notebooks).search, request)
+    assert [(hit.url, hit.title, hit.doi) for hit in found.hits] == [(URL, "t" * 120, "10.1/x"), (f"{URL}/2", "", None)]
+    entry = await notebooks.read(found.entry or "", HitsEntry)
+    assert entry.questions == ["q"]
+    assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
+    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.2)
+    nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
+    assert (nothing.hits, nothing.entry) == ([], None)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +128,7 @@ async def test_a_search_gives_what_the_provider_found() -> None:
 async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
     """No failure of a provider becomes an empty list of hits (S0-053, S0-054)."""
     with pytest.raises(ApplicationError) as caught:
-        await environment().run(SearchingActivities({"shelf": Shelf(given)}).search, asked(provider))
+        await environment().run(searching(given).search, asked(provider))
     assert (caught.value.type, not caught.value.non_retryable) == (name, retried)
 
 
@@ -241,7 +261,7 @@ async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, k
 def test_activities_keep_to_their_signatures() -> None:
     """Name, argument and result of `search` and `read_source` are those that workflows call."""
     pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-        (SearchingActivities({}).search, signatures.search),
+        (searching(None).search, signatures.search),
         (reading(document()).read_source, signatures.read_source),
     ]
     for implementation, signature in pairs:
