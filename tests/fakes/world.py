@@ -110,7 +110,7 @@ class World:
         )
         searching = SearchingActivities(self.providers, all_reachable, self.notebooks)
         reading = ReadingActivities(
-            RoutedReader(self.corpus, self.web), self.content, judge, clock=lambda: READ_AT, notebooks=self.notebooks
+            RoutedReader(self.corpus, self.web), self.content, judge, self.notebooks, lambda: READ_AT
         )
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks

@@ -19,7 +19,7 @@ from contracts import activities as signatures
 from contracts import failures
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
-from contracts.notebooks import HitsEntry
+from contracts.notebooks import HitsEntry, SourceEntry
 from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
@@ -77,13 +77,16 @@ def document(**changes: Any) -> ExtractedDocument:
 def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
     """The activity over one document."""
     quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"})
-    return ReadingActivities(Shelf(given), content or MemoryContent(), quality, lambda: NOW)
+    store = content or MemoryContent()
+    return ReadingActivities(Shelf(given), store, quality, StoredNotebooks(store), lambda: NOW)
 
 
-async def read(given: Any, content: MemoryContent | None = None) -> ReadRecord:
-    """One read."""
+async def read(given: Any, content: MemoryContent | None = None) -> tuple[ReadRecord, SourceEntry]:
+    """The record of one read, and the entry that it refers to."""
     request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
-    return await environment().run(reading(given, content).read_source, request)
+    store = content or MemoryContent()
+    record = await environment().run(reading(given, store).read_source, request)
+    return record, await StoredNotebooks(store).read(record.entry, SourceEntry)
 
 
 def searching(given: Any, notebooks: StoredNotebooks | None = None) -> SearchingActivities:
@@ -173,9 +176,9 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
     """Each text that is kept in the state is one short line without what nobody sees, whatever reads the page."""
     flood = "word\u202e\x07\n " * 100_000
     said = dict.fromkeys(("title", "publisher", "published_at", "media_type", "language"), flood)
-    record = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
-    assert len(record.model_dump_json()) < 25_000
-    for text in [record.title, record.publisher, record.published_at, record.language, *record.authors]:
+    _, entry = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
+    assert len(entry.model_dump_json()) < 25_000
+    for text in [entry.title, entry.publisher, entry.published_at, entry.language, *entry.authors]:
         assert text
         assert text.rstrip("…").isprintable()
         assert len(text) <= 500
@@ -184,29 +187,30 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 async def test_a_read_archives_raw_bytes_and_text() -> None:
     """Both forms are stored, the record tells where, when and how long, and holds no text itself (S0-055)."""
     content = MemoryContent()
-    record = await read(document(authors=["A"]), content)
-    assert content.data[record.raw.hash] == b"<p>raw</p>"
+    record, entry = await read(document(authors=["A"]), content)
+    assert content.data[entry.raw.hash] == b"<p>raw</p>"
     assert content.data[record.text.hash].decode() == "Vacuum 🧹 text"
-    assert record.content_hash == record.raw.hash
-    assert (record.title, record.text.size) == ("From the hit", 13)
-    assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
+    assert record.content_hash == entry.raw.hash
+    assert (entry.title, record.text.size) == ("From the hit", 13)
+    assert entry.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert "Vacuum 🧹" not in record.model_dump_json()
 
 
 async def test_the_beginnings_of_pages_are_stored_beside_the_text() -> None:
     """However many pages a document has, the record of it stays small; one without pages has no list."""
     content = MemoryContent()
-    record = await read(document(pages=list(range(0, 50_000, 10))), content)
+    record, _ = await read(document(pages=list(range(0, 50_000, 10))), content)
     assert record.pages is not None
     assert json.loads(content.data[record.pages.hash])[:3] == [0, 10, 20]
     assert len(record.model_dump_json()) < 2_000
-    assert (await read(document())).pages is None
+    assert (await read(document()))[0].pages is None
 
 
 async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     """Both lists go with the read to the reader (S0-056)."""
     shelf = Shelf(document())
-    activities = ReadingActivities(shelf, MemoryContent(), judge_of(HereCalls(), {}))
+    content = MemoryContent()
+    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}), StoredNotebooks(content))
     request = ReadRequest(
         permission=PERMITTED,
         source_id=SOURCE,
@@ -228,16 +232,16 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
     """Documents of a corpus have its declared authority; an unknown word or place is unknown, never high (C0-24)."""
-    record = await read(document(url=url))
-    assert (record.quality, record.quality_reason) == (quality, reason)
+    record, entry = await read(document(url=url))
+    assert (record.quality, entry.quality_reason) == (quality, reason)
 
 
 async def test_a_page_of_the_web_is_assessed_and_never_declared() -> None:
     """An address that imitates a corpus gains nothing; parts, label and reason are told (X-20)."""
-    record = await read(document(url="https://example.org/corpus:manual/"))
-    assert record.assessment is not None
-    assert record.quality is record.assessment.label is Quality.LOW
-    assert "chosen by the operator" not in record.quality_reason
+    _, entry = await read(document(url="https://example.org/corpus:manual/"))
+    assert entry.assessment is not None
+    assert entry.quality is entry.assessment.label is Quality.LOW
+    assert "chosen by the operator" not in entry.quality_reason
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ async def test_activities_refuse_what_has_no_permission(permission: Permission |
         raise AssertionError("somebody was asked")
 
     searching = SearchingActivities({}, asked, None)  # type: ignore[arg-type]
-    reading = ReadingActivities(None, None, asked)  # type: ignore[arg-type]
+    reading = ReadingActivities(None, None, asked, None)  # type: ignore[arg-type]
     search = SearchRequest(research_id="r", operation="o", provider="p", text="x", permission=permission)
     read = ReadRequest(source_id="s", url="https://a.test/", permission=permission)
     check = CheckProvidersRequest(research_id="r", providers=["p"], permission=permission)
