@@ -202,7 +202,7 @@ async def _reading(
     web = await stack.enter_async_context(open_web_reader(settings, children, product_version(), politeness=politeness))
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
-    return ReadingActivities(reader, content, judge, notebooks=notebooks).read_source
+    return ReadingActivities(reader, content, judge, notebooks).read_source
 
 
 def slots_of(settings: Settings) -> dict[str, int]:

@@ -117,7 +117,7 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
     likely = [file for file in files if file.size <= BATCH_BYTES]
     sample = likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES]
     results = await _read_batch(pool, root, sample, "")
-    languages = Counter(result.language or "en" for _, result in results if isinstance(result, IndexedFile))
+    languages = Counter(result.facts.language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
 
 
