@@ -17,6 +17,7 @@ from contracts.vocabulary import (
     GapKind,
     GapStatus,
     Quality,
+    ReportKind,
     Severity,
     SourceStatus,
 )
@@ -70,13 +71,9 @@ class ReportDraft(Contract):
     """Markers that named nothing known; removed from the draft and reported."""
     foreign_urls: list[str] = []
     """Addresses outside the source registry; removed from the draft and reported."""
-    """What was to be left out, and has a section of its own in the report, or several statements."""
     confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1
-    answers_question: bool | None = None
-    """False where the writer found that no passage answers in the form that is asked for; null: not judged."""
-    unanswered: str = ""
-    """Why it does not, as a clause."""
+    kind: ReportKind = ReportKind.REPORT
     direct: bool = False
     """True for an answer that was given without research: it cites nothing."""
     empty: bool = False

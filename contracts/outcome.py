@@ -18,6 +18,7 @@ from contracts.vocabulary import (
     EngineKind,
     GatePolicy,
     Outcome,
+    ReportKind,
     RunStatus,
     StopReason,
 )
@@ -291,6 +292,8 @@ class ResearchResult(Contract):
     outcome: Outcome
     stop_reason: StopReason
     completeness: Completeness = Completeness.EMPTY
+    kind: ReportKind = ReportKind.REPORT
+    """Whether the report was written by a model or shows passages."""
     summary: str = ""
     report: str = ""
     report_cut: bool = False

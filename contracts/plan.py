@@ -11,6 +11,8 @@ from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
 """What a person repeats where a request says `gates.approve: phrase`."""
+OTHER_FORM: Final = "form"
+"""Facet of a query that asks with the words of the question in another form."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000

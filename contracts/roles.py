@@ -311,6 +311,8 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
+    """Stem that no document has → the nearest spelling that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -323,10 +325,6 @@ class SynthesizerAnswer(RoleAnswer):
     """The report as Markdown with `[ev-…]` markers."""
 
     markdown: str
-    answers_question: bool | None = None
-    """Whether a passage answers in the form that the question demands; null if not judged."""
-    unanswered: Annotated[str, one_line(300)] = ""
-    """Reason if it does not, as a clause: `no passage that was read names a date for it`."""
 
 
 class SynthesizerResult(RoleAnswer):

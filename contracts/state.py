@@ -134,6 +134,8 @@ class ResearchState(BaseModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """In how many documents of the corpus each stem occurs, as far as searches told."""
+    spellings: dict[str, str] = {}
+    """Stem that no document of the corpus contains → the most similar one that some contain."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
     gaps: list[Gap] = []

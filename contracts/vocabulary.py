@@ -60,6 +60,13 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+class ReportKind(StrEnum):
+    """What a report is: statements that a model wrote, or passages that nobody judged."""
+
+    REPORT = "report"
+    PASSAGES = "passages"
+
+
 class StopReason(StrEnum):
     """Why a run stopped; every run ends with exactly one."""
 

@@ -1,44 +1,64 @@
-"""Words and stems: one way for the index, the ranking and the honesty rules, so that their counts agree."""
+"""Words, stems, sentences and the data of a language: one way for index, ranking, rules and reports."""
 
 import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
+from typing import Final
 
 import snowballstemmer  # type: ignore[import-untyped]
+from nupunkt import sent_spans
 
-from providers.language_words import KNOWN_LANGUAGES, WORD, fold, language_words
+WORD: Final = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
+JOINT: Final = re.compile(r"[._'’-]")
+KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
+STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
+                            "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
+                            "fi": "finnish", "ru": "russian"}  # fmt: skip
+LEAST_LEAD: Final = 0.26
+"""By how many words of its own a language must lead English."""
+RUN_ENDS: Final = 100
+"""Characters at either end of a long run without white space that the sentence splitter sees."""
+LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
+"""Longer than any word; the splitter would take quadratic time over it."""
 
-ELISION = re.compile("['’]")
-"""Joins a short word to the next one: `l'index`."""
-LEAST_LEAD = 0.26
-"""By how much a language must lead English, in words of its own."""
 
-STOP_WORDS = frozenset(
-    """a about after all also am an and any are as at be been before being between both but by can could did do does
-    doing down during each few for from further had has have having he her here hers him his how i if in into is it
-    its itself just like make makes me more most must my no nor not of off on once only or other our out over own per
-    same shall she should so some such than that the their them then there these they this those through to too under
-    until up upon us use used uses using very was we were what when where which while who whom whose why will with
-    within without would you your""".split()
-)
+@dataclass(frozen=True, slots=True)
+class LanguageData:
+    """A language: its words without meaning, and the sentences of reports."""
 
-FRAME_WORDS = frozenset(
-    """answer answers anything best better describe described detail details different differ differs difference
-    differences compare compared comparison comparing versus vs contrast distinguish documentation docs document
-    explain explains explanation example examples exactly give good happen happens happening happened kind kinds
-    main manual mean means meaning need needs overview page please possible purpose question
-    reason reasons say says show simple someone something sort summarise summarize tell thing things understand want
-    way ways work works working actually really able available exist exists provide provides provided cause
-    causes caused certain become becomes became require requires required control controls occur occurs
-    many much often long recommended support supports supported allow allows let lets""".split()
-)
-"""English words that say how to answer, not what about."""
+    code: str
+    stop: frozenset[str]
+    frame: frozenset[str]
+    """Words of a question that say how to answer, not what about."""
+    empty: frozenset[str]
+    """Both of them."""
+    openings: frozenset[str]
+    """First words of a sentence that needs the one before it."""
+    corrections: frozenset[str]
+    """First words of a sentence that limits the one before it."""
+    forms: list[str]
+    """Words that ask for other forms of an answer: what something is, its settings, its steps."""
+    brief: Mapping[str, str]
+    """Sentences of the brief, by message id."""
+    report: Mapping[str, str]
+    """Sentences that a report prints about itself, by message id."""
+    told: Mapping[str, str]
 
-LISTING_WORDS = frozenset(("list", "lists", "name", "names"))
-"""Frame words only where a request opens with them (`List the …`) or where `of` follows (`a list of …`)."""
 
-STEMMED_LANGUAGES = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
-                     "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
-                     "fi": "finnish", "ru": "russian"}  # fmt: skip
+@lru_cache(maxsize=len(KNOWN_LANGUAGES))
+def language_data(code: str) -> LanguageData:
+    """Return the data of a language; those of English for one that is not known."""
+    base = code.split("-", maxsplit=1)[0].casefold()
+    known = base if base in KNOWN_LANGUAGES else "en"
+    data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8"))
+    words = {name: frozenset(data[name].split()) for name in ("stop", "frame", "openings", "corrections")}
+    words["empty"] = words["stop"] | words["frame"]
+    return LanguageData(
+        known, **words, forms=data["forms"], brief=data["brief"], report=data["report"], told=data["told"]
+    )
 
 
 @lru_cache(maxsize=16)
@@ -49,99 +69,89 @@ def _stemmer(language: str) -> object | None:
 
 @lru_cache(maxsize=200_000)
 def stem(word: str, language: str = "en") -> str:
-    """The stem of one word, case folded; the word itself where no stemmer fits the language."""
+    """Return the stem of one word, case folded; the word itself where no stemmer fits the language."""
     stemmer = _stemmer(language)
-    folded = word.casefold().replace("’", "'")
+    folded = fold(word)
     return folded if stemmer is None else str(stemmer.stemWord(folded))  # type: ignore[attr-defined]
 
 
+def fold(word: str) -> str:
+    """Return a word in small letters, with one kind of apostrophe."""
+    return word.casefold().replace("’", "'")
+
+
 def words(text: str) -> list[str]:
-    """The words of a text in order, as written; identifiers such as `autovacuum_freeze_max_age` give their parts."""
+    """Return the words of a text as written; an identifier such as `autovacuum_freeze_max_age` is one word."""
     return WORD.findall(text)
 
 
 def stems(text: str, language: str = "en") -> list[str]:
-    """The stems of all words of a text, in order."""
+    """Return the stems of all words of a text, in order."""
     return [stem(word, language) for word in words(text)]
 
 
-@lru_cache(maxsize=16)
-def empty_words(language: str) -> frozenset[str]:
-    """Words of a language that say nothing of what a text is about; those of English where it is not known."""
-    base = language.split("-", maxsplit=1)[0].casefold()
-    if base not in KNOWN_LANGUAGES or base == "en":
-        return STOP_WORDS | FRAME_WORDS
-    known = language_words(base)
-    return known.stop | known.frame
+@lru_cache(maxsize=200_000)
+def word_keys(word: str, language: str) -> tuple[str, ...]:
+    """Return the stem of a word and, for a compound such as `freeze_max_age`, the stems of its parts."""
+    whole = stem(word, language)
+    parts = [stem(part, language) for part in JOINT.split(word) if len(part) > 1]
+    return (whole,) if parts in ([], [whole]) else (whole, *parts)
 
 
 def meaning_words(text: str, language: str = "en") -> list[str]:
-    """The words of a question that say what it is about, as written: neither stop words nor words that frame it.
+    """Return the words of a question that name its subject: neither stop words nor frame words.
 
     A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
     """
-    found, names_stand_out, empty = words(text), not text.isupper(), empty_words(language)
-    kept = []
-    for position, word in enumerate(found):
-        folded = word.casefold()
-        if len(word) > 1 and word.isalpha() and word.isupper() and names_stand_out:
-            kept.append(word)
-            continue
-        if folded in empty:
-            continue
-        following = found[position + 1].casefold() if position + 1 < len(found) else ""
-        if folded in LISTING_WORDS and (position == 0 or following == "of"):
-            continue
-        kept.append(word)
-    return kept
+    empty, names_stand_out = language_data(language).empty, not text.isupper()
+    return [
+        word
+        for word in words(text)
+        if fold(word) not in empty or (names_stand_out and len(word) > 1 and word.isalpha() and word.isupper())
+    ]
 
 
 def question_stems(text: str, language: str = "en") -> list[str]:
-    """The distinct stems of a question that carry meaning, in order of first appearance.
-
-    Where only words that frame a question are left, these count.
-    """
-    kept = meaning_words(text, language) or [word for word in words(text) if word.casefold() not in STOP_WORDS]
-    return list(dict.fromkeys(stem(word, language) for word in kept))
-
-
-FUNCTION_WORDS = {
-    "en": "the of and to in is how what which why does do a for are with when between",
-    "de": "der die das und ist wie was warum welche ein eine nicht mit für zwischen werden wird",
-    "fr": "le la les des et est comment pourquoi quel quelle un une dans pour entre sont que",
-    "es": "el la los las y es cómo qué por cuál un una en para entre son del",
-    "it": "il lo la gli e è come perché quale un una nel per tra sono che del",
-    "pt": "o a os as e é como por que qual um uma em para entre são do da",
-    "nl": "de het een en is hoe wat waarom welke voor met tussen zijn van",
-}
-"""The commonest words of questions in each language, our own short lists."""
+    """Return the distinct stems of the words of meaning, in their order; of frame words where there are none."""
+    rest = [word for word in words(text) if fold(word) not in language_data(language).stop]
+    return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or rest))
 
 
 def detect_language(text: str) -> str:
-    """The likely language of a text as a two-letter code, `und` for a script that is not Latin.
+    """Return the likely language of a text as a two-letter code, `und` for a script that is not Latin.
 
     The words without meaning of each language decide, shared ones less; English where they do not.
     """
     letters = [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
-    speakers = _speakers()
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
-    for word in fold(text):
-        for piece in (word, *(part for part in ELISION.split(word) if part != word)):
-            for language in (told := speakers.get(piece, ())):
-                scores[language] += 1.0 / len(told)
+    for word in map(fold, words(text)):
+        for piece in dict.fromkeys((word, *word.split("'"))):
+            for language in (speakers := _speakers().get(piece, ())):
+                scores[language] += 1.0 / len(speakers)
     best = max(scores.values())
     return "en" if scores["en"] >= best - LEAST_LEAD else max(scores, key=lambda language: scores[language])
 
 
 @lru_cache(maxsize=1)
 def _speakers() -> dict[str, tuple[str, ...]]:
-    """Word without meaning → the languages that have it."""
+    """Map each word without meaning to the languages that have it."""
     found: dict[str, list[str]] = {}
     for code in KNOWN_LANGUAGES:
-        known = language_words(code)
-        asking = {word for phrases in known.asks.values() for word in phrases.first_words()}
-        for word in known.stop | known.frame | asking:
+        for word in language_data(code).empty:
             found.setdefault(word, []).append(code)
     return {word: tuple(codes) for word, codes in found.items()}
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of each sentence, in time that grows with the length of the text.
+
+    The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it, so
+    the middle of a long run without white space is hidden from it.
+    """
+    return list(sent_spans(LONG_RUN.sub(_with_plain_middle, text)))
+
+
+def _with_plain_middle(run: re.Match[str]) -> str:
+    return run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:]

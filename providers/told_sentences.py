@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from providers.language_words import KNOWN_LANGUAGES, LanguageWords, language_words
+from providers.text import KNOWN_LANGUAGES, LanguageData, language_data
 
 PLACE: Final = re.compile(r"\{(\w+)\}")
 LIST_SIGN: Final = "; "
@@ -16,12 +16,12 @@ DEEPEST: Final = 3
 def translate(text: str, code: str) -> str:
     """A sentence of ours in a known language; one that is not listed, such as a model's, stays as it is.
 
-    What is listed stands in `languages/*.toml`, under `told` and `missing`.
+    What is listed stands in `languages/*.toml`, under `told`.
     """
-    return text if code == "en" else _told(text, language_words(code), DEEPEST)
+    return text if code == "en" else _told(text, language_data(code), DEEPEST)
 
 
-def _told(text: str, words: LanguageWords, depth: int) -> str:
+def _told(text: str, words: LanguageData, depth: int) -> str:
     exact = _whole_sentences(words.code).get(text)
     if exact is not None or depth == 0:
         return exact or text
@@ -40,10 +40,9 @@ def _told(text: str, words: LanguageWords, depth: int) -> str:
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
 def _whole_sentences(code: str) -> Mapping[str, str]:
     """Sentences without values, English → this language."""
-    english, own = language_words("en"), language_words(code)
+    english, own = language_data("en"), language_data(code)
     roles = {text: own.report[name] for name, text in english.report.items() if name.startswith("role_")}
-    missing = {text: own.missing[name] for name, text in english.missing.items()}
-    return roles | missing | {text: own.told[name] for name, text in english.told.items() if not PLACE.search(text)}
+    return roles | {text: own.told[name] for name, text in english.told.items() if not PLACE.search(text)}
 
 
 @lru_cache(maxsize=1)
@@ -51,7 +50,7 @@ def _patterns() -> list[tuple[str, list[str], list[str]]]:
     """English sentences with values: name, what stands between the values, names of the values; the surest first."""
     found = [
         (name, PLACE.split(text)[::2], PLACE.findall(text))
-        for name, text in language_words("en").told.items()
+        for name, text in language_data("en").told.items()
         if PLACE.search(text)
     ]
     return sorted(found, key=lambda one: (not one[1][0], -sum(map(len, one[1]))))

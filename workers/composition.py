@@ -24,8 +24,7 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models import answers
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
@@ -49,7 +48,7 @@ from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
 from workers.retention import Retention, open_runs, sweep_now_and_then
-from workers.search_pool import open_searching, search_limits
+from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
@@ -130,9 +129,7 @@ async def _contents(
         limiter = SharedLimiter(shared.store, limits, alone=alone)
         stack.push_async_callback(limiter.close)
         if "models" in pools:
-            activities["models"] = await _role_activities(
-                settings, client, content, notebooks, shared, limiter, isolated, stack
-            )
+            activities["models"] = await _role_activities(settings, client, content, notebooks, shared, limiter, stack)
         if "search" in pools:
             searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
             activities["search"] = [searching.check_providers, searching.search]
@@ -205,7 +202,7 @@ async def _reading(
     web = await stack.enter_async_context(open_web_reader(settings, children, product_version(), politeness=politeness))
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
-    return ReadingActivities(reader, content, judge, notebooks=notebooks).read_source
+    return ReadingActivities(reader, content, judge, notebooks).read_source
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
@@ -224,10 +221,9 @@ async def _role_activities(
     notebooks: StoredNotebooks,
     shared: SharedState,
     limiter: Limiter,
-    isolated: IsolatedCalls,
     stack: AsyncExitStack,
 ) -> list[Callable[..., Any]]:
-    engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine(isolated)}
+    engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine()}
     if settings.model_configured:
         engines[EngineKind.MODEL] = create_language_model(settings, limiter)
     for engine in engines.values():

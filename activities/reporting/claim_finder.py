@@ -25,7 +25,7 @@ from activities.reporting.quotations import (
 from activities.roles.evidence_markers import INLINE_QUOTE, MARKER
 from contracts.addresses import long_hash
 from contracts.evidence import Claim, ClaimKind
-from providers.sentences import sentence_spans
+from providers.text import sentence_spans
 from providers.verification.assertions import asserts
 from providers.verification.quantities import find_quantities
 

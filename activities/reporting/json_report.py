@@ -14,7 +14,7 @@ from activities.reporting.report_inputs import ReportInputs
 from activities.reporting.verification import summarize_verification
 from contracts.addresses import digest
 from contracts.evidence import Finding, Source
-from contracts.vocabulary import Confidence, NodeStatus
+from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 
 SCHEMA_VERSION = 1
 QUERY_FIELDS = {"id", "text", "origin", "status", "status_reason", "error", "provider", "result_count"}
@@ -98,6 +98,7 @@ def compose_document(matter: ReportInputs, text: ReportText, html: str) -> dict[
         "corpus": corpus.model_dump(mode="json", include={"name", "digest", "files", "skipped", "indexed_at"})
         if corpus
         else None,
+        "kind": state.draft.kind.value if state.draft else ReportKind.REPORT.value,
         "outcome": ending.outcome.value,
         "stop_reason": ending.stop_reason.value,
         "completeness": ending.completeness.value,

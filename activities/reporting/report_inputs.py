@@ -83,9 +83,6 @@ class ReportInputs:
     def why(self) -> str:
         """Why the run ended as it did, in words; what failed comes before how the work happened to stop."""
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
-            draft = self.state.draft
-            if draft is not None and draft.unanswered:
-                return self.words.say("not_answered_why", reason=self.words.told(draft.unanswered))
             return self.words["parts_failed" if self.state.failed_branches else "complete_partial"]
         return self.words.told(STOP_REASON_TEXTS[self.ending.stop_reason])
 

@@ -12,7 +12,7 @@ from activities.reporting.markdown_layout import layout, plain_text
 from activities.roles.evidence_markers import cited_evidence, without_markers
 from contracts.addresses import normalized_text
 from contracts.messages import Removals
-from providers.sentences import sentence_spans
+from providers.text import sentence_spans
 from providers.verification.quantities import find_quantities
 
 PLACE = re.compile(r"^[ \t>*_-]*\{\{?[ \t]*section[ \t]+(\d{1,3})[ \t]*\}\}?[ \t*_]*$", re.IGNORECASE | re.MULTILINE)

@@ -4,7 +4,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
-from providers.language_words import KNOWN_LANGUAGES, language_words
+from providers.text import KNOWN_LANGUAGES, language_data
 from providers.told_sentences import translate
 
 
@@ -12,7 +12,7 @@ class ReportWords:
     """Fixed sentences in one language; those of English where the language is not known."""
 
     def __init__(self, language: str) -> None:
-        self._words = language_words(language)
+        self._words = language_data(language)
 
     @classmethod
     def of(cls, state: ResearchState, resolved: ResolvedResearch) -> "ReportWords":

@@ -1,9 +1,9 @@
-"""Checker and corrector: claims as they are shown, and the part of the answers that counts.
+"""Checker and corrector: claims in their prompts, and the part of the answers that counts.
 
 A verdict is read strictly where it would do good, and leniently where it does harm: `supported` must be that very word,
 must rest on words of the passages, and must not contradict the rules. Among the claims of a call is a control that no
-passage supports: a checker that calls it supported, by its own weakness or because a page told it so, has no claim
-called supported.
+passage supports: a checker that calls it supported, by its own weakness or because of a page, has no claim called
+supported.
 """
 
 import re
@@ -68,7 +68,7 @@ VERDICTS: Final[Mapping[str, Verdict]] = {
 Checking = RoleWork[CheckInput, CheckerAnswer]
 
 
-# --- claims as they are shown ----------------------------------------------------------------------------------------
+# --- claims in prompts -----------------------------------------------------------------------------------------------
 def claim_lines(claims: Sequence[AskedClaim], key: str, share: float) -> list[str]:
     """A block for each claim, the control among them."""
     return [_claim(claim, key, share) for claim in with_control(claims)]
@@ -93,7 +93,7 @@ def doubtful_claim_lines(claim: DoubtfulClaim, key: str, share: float) -> str:
 
 
 def passage_line(name: str, passage: ShownPassage, share: float) -> str:
-    """A passage in its context, on one line that begins with our own name for it."""
+    """A passage in its context, on one line after our own name for it."""
     context = part_of(CONTEXT_CHARACTERS, share)
     before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
     quote = shorten(passage.quote, part_of(QUOTE_CHARACTERS, share, SHORTEST))
@@ -151,7 +151,7 @@ def ground_verdicts(work: Checking) -> CheckerResult:
 
 
 def _verdicts_by_claim(work: Checking) -> dict[str, list[GivenVerdict]]:
-    """The verdicts by the fingerprints that their labels stand for."""
+    """The verdicts by the fingerprints of their claims."""
     key = label_key(work.request)
     known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
     found: dict[str, list[GivenVerdict]] = defaultdict(list)
@@ -212,7 +212,7 @@ def _unjudged(claim: AskedClaim, reason: str) -> ClaimAnswer:
 
 
 def _stored_words(quote: str, claim: AskedClaim) -> str:
-    """The quote as it is in the passages that were shown; empty if it is in none."""
+    """The words of the shown passages that match the quote; empty if there are none."""
     for passage in _shown_passages(claim):
         place = find_quote(passage.text, quote)
         if place is not None:
@@ -221,7 +221,7 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
 
 
 def _same_language(claim: AskedClaim) -> bool:
-    """Whether a claim and its passages are in one language, as far as that can be detected."""
+    """Return true if a claim and its passages are in one language, as far as detected."""
     texts = " ".join(passage.text for passage in _shown_passages(claim))
     return detect_language(texts) == detect_language(claim.text)
 
@@ -240,7 +240,7 @@ def objections(claim: AskedClaim, language: str) -> Iterator[str]:
 
 # --- corrections -----------------------------------------------------------------------------------------------------
 def ground_corrections(work: RoleWork[CorrectInput, CorrectorAnswer]) -> CorrectorResult:
-    """One proposal for each claim of the call; an unusable one leaves the claim as it is."""
+    """One proposal for each claim of the call; an unusable one does not change the claim."""
     key = label_key(work.request)
     known = label_all((claim.asked.fingerprint for claim in work.request.claims), key)
     by_claim: dict[str, ProposedCorrection] = {}

@@ -73,12 +73,12 @@ def common_values(request: RoleInput) -> dict[str, str]:
 
 
 def add_heading(heading: str, element: str) -> str:
-    """Put a heading over an element; nothing if there is no element."""
+    """Put a heading over an element; empty without an element."""
     return f"{heading}\n{element}" if element else ""
 
 
 def list_items(heading: str, name: str, items: Sequence[str]) -> str:
-    """Element of data with one line per item under a heading; nothing without items."""
+    """Element of data with one line per item under a heading; empty without items."""
     return add_heading(heading, data(name, [f"- {guard_line(item, LINE_CHARACTERS)}" for item in items]))
 
 
@@ -233,7 +233,7 @@ def draft_block(text: str, characters: int) -> str:
 
 
 def part_block(request: WriteInput, rendering: PromptRendering) -> str:
-    """Outline and task of a call that writes a part of a long report; nothing where it writes all of it."""
+    """Outline and task of a call that writes a part of a long report; empty for a whole report."""
     part = request.part
     if part is None:
         return ""

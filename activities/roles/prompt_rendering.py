@@ -45,7 +45,7 @@ def render_role(
     """Render the prompt of a role; `documents` are stored texts by hash.
 
     With a smaller `share` than 1 texts from outside are shortened, all alike, down to the least that makes sense at 0.
-    `excerpts` caches what was selected from the sources between renderings of one request.
+    `excerpts` caches the excerpts of the sources between renderings of one request.
     """
     file = prompt_of(role)
     rendering = PromptRendering(documents, label_key(request), share, {} if excerpts is None else excerpts)
@@ -58,7 +58,7 @@ def render_role(
 
 
 def with_canary(system: str, canary: str) -> str:
-    """Append the sentence about the canary to the system part of a prompt; nothing for a run without one."""
+    """Append the sentence about the canary to the system part of a prompt; unchanged for a run without one."""
     return f"{system}\n\n{load_prompt('canary').system.format(canary=canary)}" if canary else system
 
 
@@ -80,7 +80,7 @@ class PromptFile:
     def parts(self, values: Mapping[str, str]) -> tuple[str, str]:
         """Fill the common part and the rest. A placeholder alone on its line takes the line with it if it is empty.
 
-        Values are never searched again, so braces in a page mean nothing. Raises ValueError if a value is missing.
+        Values are never searched again, so braces in a page have no effect. Raises ValueError if a value is missing.
         """
         if missing := self.placeholders - values.keys():
             raise ValueError(f"the prompt lacks values for {', '.join(sorted(missing))}")
@@ -98,7 +98,7 @@ def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 
 def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
-    """Load the prompt file of a role: of the product, or beside the module of a role from outside."""
+    """Load the prompt file of a role: of the product, or in the folder of the module of a role from outside."""
     return load_prompt(role.name, PRODUCT if role.module is None else role.module.rpartition(".")[0])
 
 

@@ -1,7 +1,7 @@
 """The activities that do roles: one function for all, and one registered activity per role.
 
 A call loads the texts that its input refers to, renders the prompt, gets the answer of an engine (through the journal,
-if it is paid), grounds the answer in stored text, and stores what is too long for a history.
+if it is paid), grounds the answer in stored text, and stores long results by reference.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ class RoleActivities:
 
 
 def _may_be_cancelled() -> bool:
-    """Whether the workflow may have been cancelled since it scheduled this call: both times are the server's."""
+    """Return true if the workflow may have been cancelled since it scheduled this call: both times are the server's."""
     info = activity.info()
     return info.attempt > 1 or info.started_time - info.current_attempt_scheduled_time > JUST_NOW
 
@@ -206,7 +206,7 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
-    """The role's result with its account, and the texts to store beside it. Raises `InvalidOutput`."""
+    """The role's result with its account, and the texts to store with it. Raises `InvalidOutput`."""
     role, request, given = task.role, task.input, answer.content
     if not role.tools:  # a turn is checked block by block
         if contains_canary(given.model_dump_json(), request.canary):
@@ -229,7 +229,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
 
 
 def _as_shown(request: RoleInput, share: float) -> RoleInput:
-    """The request without the sources that had no room in its prompt: nothing is known of them from this call."""
+    """The request without the sources that had no room in its prompt: this call did not read them."""
     if share >= 1 or not isinstance(request, AnalyzeInput):
         return request
     return request.model_copy(update={"sources": shown_sources(request, PromptRendering({}, share=share))})
@@ -247,7 +247,7 @@ def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAn
 
 
 def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
-    """Fit an answer that names nothing in stored text."""
+    """Fit an answer without references to stored text."""
     fitted: RoleAnswer = work.answer.fitted(work.request, work.warnings)
     return fitted
 

@@ -16,7 +16,7 @@ from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
-from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
 from providers.errors import InvalidOutput
 
 Work = RoleWork[WriteInput, SynthesizerAnswer]
@@ -124,8 +124,7 @@ def ground_report(work: Work) -> SynthesizerResult:
         foreign_urls=report.foreign_urls,
         confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
-        answers_question=work.answer.answers_question,
-        unanswered=work.answer.unanswered,
+        kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
         empty=_says_nothing_found(work, report.cited),
     )
     work.texts.extend(section_texts(report.markdown))

@@ -147,7 +147,7 @@ def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> 
     """Shorten older answers, the oldest first, down to a share of them.
 
     The newest answers stay whole: no turn has seen them yet. Several are shortened at once, so that the next turns
-    begin alike and can be read from an endpoint's cache.
+    have the same beginning, which an endpoint's cache can serve.
     """
     places = [
         (number, place)
@@ -212,7 +212,7 @@ def _size(transcript: Transcript, request: ToolTurnInput) -> int:
 
 
 class _TurnReader:
-    """Reads the blocks of one turn: unique ids, checked calls, nothing that reveals the canary."""
+    """Reads the blocks of one turn: unique ids, checked calls, no words that reveal the canary."""
 
     def __init__(self, work: RoleWork[ToolTurnInput, TurnAnswer], before: Transcript) -> None:
         self._request = work.request

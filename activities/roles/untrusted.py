@@ -1,7 +1,7 @@
 """Words from outside, made harmless for a prompt: still readable, never able to close or imitate our own elements.
 
-They are put into elements whose names end in a mark that no page can know, and each of their lines begins with a sign
-made of it. The mark is an HMAC of the finished part of the prompt under the run's canary, so it is filled in last. Ids
+They are put into elements whose names end in a mark that no page can know, each line after a sign made of it. The mark
+is an HMAC of the finished part of the prompt under the run's canary, so it is filled in last. Ids
 are shown as labels made with the same key: a model copies them without slips, and no page can know them.
 """
 
@@ -50,7 +50,7 @@ def guard(text: str) -> str:
 def guard_line(text: str, limit: int) -> str:
     """Guard a text on one line of at most `limit` characters, so that it cannot imitate a line or a marker of ours.
 
-    What looks like a marker is escaped as Markdown has it: a model that copies it writes words, not a citation.
+    Imitated markers are escaped as Markdown has it: a model that copies one writes words, not a citation.
     """
     return with_escaped_markers(line_of(guard(text), limit))
 

@@ -32,7 +32,7 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, StopReason
 from providers.reading.documents import extract
-from providers.sentences import sentence_spans
+from providers.text import sentence_spans
 from tests.fakes import checking_work, model_scenarios
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
@@ -218,7 +218,9 @@ async def finish(
     prepared = await host.implementations["prepare_research"](
         PrepareRequest(research_id="r-whole", request_json=request.model_dump_json(exclude_unset=True))
     )
-    state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+    state = ResearchState(
+        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+    )
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
     state.engine_by_role[AgentRole.SYNTHESIZER.value] = EngineKind.MODEL.value

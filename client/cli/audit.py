@@ -30,8 +30,7 @@ from client.view.words import printable
 from contracts.evidence import DocumentRef
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags

@@ -1,282 +1,266 @@
-"""Ranking: scores sentences against the question and grows the best ones into passages."""
+"""Ranking: the passages of what was read that share the rarest words with a question, best first. Pure.
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+A passage is one to four sentences, a list item with its introduction, or a table row with its header. Nothing here
+judges whether it answers: the score says how much of the question's words it covers, rare words counting most.
+"""
 
-from contracts.roles import AnalyzeInput, WriteInput
-from providers.extractive.facets import STRONG, Facet, facet_named
-from providers.extractive.lexicon import (
-    ASIDE_OPENING,
-    BESIDE_OPENING,
-    DENYING,
-    HYPOTHETICAL,
-    OF_THE_TEXT,
-    PAST,
-    POINTING,
-    RELATED,
-)
-from providers.extractive.passages import FoundPassage, containment, grow, heading_of, span_of
-from providers.extractive.question import Question, QuestionType
-from providers.extractive.question_terms import (
-    Frequencies,
-    QuestionTerms,
-    frequencies,
-    key_words,
-    question_terms,
-    text_keys,
-    text_pairs,
-    with_acronyms,
-    word_keys,
-)
-from providers.extractive.sentence_places import Places
-from providers.extractive.sources_read import Reading
-from providers.extractive.text_structure import Structure, TextBlockKind, is_foreign
-from providers.text import FRAME_WORDS, stem, words
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
 
-DUPLICATE = 0.7
-"""Containment from which two passages count as the same (extractive-engine.md)."""
-WHOLE_DOCUMENT = 150_000
-"""Characters up to which all of a document is ranked; of a longer one only the sections that retrieval found."""
-SEEDS_PER_DOCUMENT = 24
-SECTION_COST = 0.06
-TAKEN_COST = 0.3
-STRONG_BONUS = 0.12
-STRONG_IN_TOPIC = 0.25
-ASIDE_COST = 0.12
-PAST_COST = 0.15
-SPARE_COST = 0.1
-"""For a passage cut short: it stands in only where the whole one would overlap a better one."""
-OVERVIEW_BONUS = 0.1
-PREDICATE_BONUS = 0.25
-SUBJECT_BONUS = 0.12
-"""For a sentence that begins with the words of the question: they are what it speaks of."""
-TOPIC = 0.6
-"""Share of the question's weight in headings from which a section counts as being about the question."""
-MAIN_WEIGHT = 0.1
-PREMISE_BONUS = 0.14
-ROWS_WELCOME = frozenset((QuestionType.LIST, QuestionType.QUANTITY))
+from contracts.exclusions import mentions_any
+from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
+from providers.extractive.blocks import Block, Kind, blocks_of, together
+from providers.text import language_data, question_stems, sentence_spans, word_keys, words
+
+FLOOR: Final = 0.4
+"""Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
+DUPLICATE: Final = 0.7
+"""Share of the words of the shorter of two passages from which they count as the same."""
+ABOVE: Final = 0.5
+"""What a word counts that is in the heading path, the title, or the introduction alone."""
+TOGETHER: Final = 0.15
+"""What a passage gains in which words that follow each other in the question are close to each other."""
+HEADING: Final = 0.1
+HINT: Final = 0.1
+CHARACTER_COST: Final = 0.00006
+MOST_SENTENCES: Final = 4
+PASSAGE_CHARACTERS: Final = 600
+"""A paragraph up to this length is one passage."""
+CODE_CHARACTERS: Final = 900
+"""Up to this length a listing is quoted with the step before it."""
+WHOLE_DOCUMENT: Final = 150_000
+"""Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
+CUT_CLOSELY: Final = 40
+"""Blocks whose sentences are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """What passages are ranked by."""
+class Passage:
+    """`text[start:end]` of a source, with what is above it and how much of the question it covers (0 to 1)."""
 
-    terms: QuestionTerms
-    """Terms of the person's question."""
-    searched: QuestionTerms
-    """Terms of the sub-query."""
-    facet: Facet
-    facet_weight: float
-    rows_welcome: bool = False
-    strong: re.Pattern[str] | None = None
-    """Wording that answers the type of the question outright."""
-    denial_bonus: float = 0.04
-    number_wanted: bool = False
-    predicate: frozenset[str] = frozenset()
-    """Stems of what a premise claims (`require`): a denial that holds one speaks of the premise itself."""
+    source: SourceExtract
+    start: int
+    end: int
+    path: tuple[str, ...]
+    lead: str
+    """The introduction of its list or the header of its table, where the range is without it."""
+    keys: frozenset[str]
+    above: frozenset[str]
+    """Stems of the title, the heading path and the lead."""
+    coverage: float
+    score: float
 
 
-def rank_passages(every: Iterable[Reading], aim: Aim) -> list[FoundPassage]:
-    """All passages above nothing, best first; ties by place, so that arrival order decides nothing."""
-    found: dict[tuple[str, int, int], FoundPassage] = {}
-    every = list(every)
-    best_hint = max((hint.score for reading in every for hint in reading.source.sections), default=0.0)
-    for reading in every:
-        for passage in _of_document(reading, aim, best_hint):
-            best = found.get(passage.place)
-            if best is None or passage.score > best.score:
-                found[passage.place] = passage
-    return sorted(found.values(), key=lambda passage: (-round(passage.score, 6), passage.place))
+@dataclass(frozen=True)
+class Question:
+    """The words of a question with their weights: the rarer a word among the documents, the heavier."""
+
+    weights: Mapping[str, float]
+    pairs: Sequence[tuple[str, str]]
+
+    @classmethod
+    def of(cls, text: str, language: str, counts: Mapping[str, int], documents: int) -> "Question":
+        """Weigh by inverse document frequency, as BM25 does; `counts` are documents by stem."""
+        order = question_stems(text, language)
+        documents = max(documents, 2)
+        known = {key: min(counts.get(key, 0), documents) for key in order}
+        weights = {key: math.log(1 + (documents - count + 0.5) / (count + 0.5)) for key, count in known.items()}
+        return cls(weights, list(pairwise(order)))
+
+    def coverage(self, body: frozenset[str], above: frozenset[str]) -> float:
+        """Return the covered share of the weights; words that are above the passage alone count half."""
+        covered = sum(
+            weight if key in body else ABOVE * weight if key in above else 0.0 for key, weight in self.weights.items()
+        )
+        return covered / (sum(self.weights.values()) or 1.0)
+
+    def closeness(self, order: Sequence[str]) -> float:
+        """Return the share of neighbours in the question that are at most three words apart in a text."""
+        if not self.pairs:
+            return 0.0
+        places: dict[str, list[int]] = {}
+        for place, key in enumerate(order):
+            if key in self.weights:
+                places.setdefault(key, []).append(place)
+        near = (
+            any(abs(here - there) <= 3 for here in places.get(one, ()) for there in places.get(other, ()))
+            for one, other in self.pairs
+        )
+        return sum(near) / len(self.pairs)
 
 
-def score_ranges(reading: Reading, aim: Aim, ranges: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FoundPassage]:
-    """Given character ranges of a source as passages with their scores; ranges without a sentence are left out."""
-    document = reading.document
-    places = Places(document, reading.source, aim.terms, 0.0)
-    found = {}
-    for start, end in ranges:
-        inside = [index for index, one in enumerate(document.sentences) if one.start < end and start < one.end]
-        if inside:
-            best = max(_sentence_score(document, index, aim, places) for index in inside)
-            found[(start, end)] = _passage(reading, (inside[0], inside[-1]), best, aim, places, (start, end))
-    return found
+class Ranking:
+    """The passages of the sources of one task, against one question."""
+
+    def __init__(self, task: AnalyzeInput | WriteInput, documents: Mapping[str, str], query: str) -> None:
+        self._language, self._exclude = task.language, task.exclude
+        self.texts = {
+            source.id: documents[source.text.hash]
+            for source in task.sources
+            if source.text is not None and source.text.hash in documents
+        }
+        self._sources = {source.id: source for source in task.sources if source.id in self.texts}
+        counts, total = task.term_documents, task.documents_searched
+        if not total:
+            counts = Counter(key for text in self.texts.values() for key in set(_keys(text, self._language)))
+            total = len(self.texts)
+        self._best_hint = max((each.score for one in task.sources for each in one.sections), default=0.0) or 1.0
+        self.question = Question.of(query, self._language, counts, total)
+
+    def passages(self) -> list[Passage]:
+        """Return every passage that shares a word with the question, best first; ties by place."""
+        rough = [
+            (self.measure(source, block.start, block.end, block), block)
+            for source in self._sources.values()
+            for block in self._blocks(source)
+        ]
+        rough = sorted((pair for pair in rough if pair[0].score > 0), key=lambda pair: _order(pair[0]))
+        cut = [self._cut(passage, block) for passage, block in rough[:CUT_CLOSELY]]
+        found = [one for one in cut if not mentions_any(self.text(one), self._exclude)]
+        return sorted(found, key=_order)
+
+    def text(self, passage: Passage) -> str:
+        """Return the words of a passage."""
+        return self.texts[passage.source.id][passage.start : passage.end]
+
+    def at(self, source_id: str, start: int, end: int) -> Passage:
+        """Return a range of a source as a passage."""
+        blocks = blocks_of(self.texts[source_id])
+        inside = next((block for block in blocks if block.start < end and start < block.end), None)
+        return self.measure(self._sources[source_id], start, end, inside)
+
+    def measure(self, source: SourceExtract, start: int, end: int, block: Block | None) -> Passage:
+        """Score a range that begins in a block."""
+        text = self.texts[source.id]
+        order = _keys(text[start:end], self._language)
+        body = frozenset(order)
+        path = block.path if block else ()
+        lead = text[slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
+        above = frozenset().union(*(_keys(line, self._language) for line in (source.title, lead, *path)))
+        shares = any(key in body for key in self.question.weights)
+        coverage = self.question.coverage(body, above) if shares else 0.0
+        score = 0.0
+        if shares:
+            heading = self.question.coverage(
+                frozenset(_keys(path[-1] if path else source.title, self._language)), frozenset()
+            )
+            hint = max((each.score for each in source.sections if each.start <= start < each.end), default=0.0)
+            score = (
+                coverage
+                + TOGETHER * self.question.closeness(order)
+                + HEADING * heading
+                + HINT * hint / self._best_hint
+                - CHARACTER_COST * (end - start)
+            )
+        return Passage(source, start, end, path, lead, body, above, coverage, score)
+
+    def _blocks(self, source: SourceExtract) -> Iterator[Block]:
+        text = self.texts[source.id]
+        every = blocks_of(text)
+        if len(text) > WHOLE_DOCUMENT and source.sections:
+            every = tuple(
+                block for block in every if any(hint.start <= block.start < hint.end for hint in source.sections)
+            )
+        yield from (block for block in every if block.kind is not Kind.CODE)
+        yield from together(every)
+
+    def _cut(self, passage: Passage, block: Block) -> Passage:
+        """Cut a long paragraph to its best sentences, and add what belongs to them."""
+        text = self.texts[passage.source.id]
+        start, end = passage.start, passage.end
+        if block.kind in (Kind.PROSE, Kind.ITEM) and not (block.lead is None and end - start <= PASSAGE_CHARACTERS):
+            spans = [(start + first, start + last) for first, last in sentence_spans(text[start:end])]
+            if len(spans) > 1 and end - start > PASSAGE_CHARACTERS:
+                start, end = self._best_window(passage, block, spans)
+        start = self._with_predecessor(text, start, block)
+        if block.kind is Kind.ITEM and block.lead and end - block.lead[0] <= PASSAGE_CHARACTERS:
+            start = min(start, block.lead[0])
+        if end == block.end:
+            end = _with_code(text, end)
+        return self.measure(passage.source, start, end, block)
+
+    def _best_window(self, passage: Passage, block: Block, spans: list[tuple[int, int]]) -> tuple[int, int]:
+        text = self.texts[passage.source.id]
+        best, chosen = -1.0, spans[0]
+        for first in range(len(spans)):
+            for last in range(first, min(first + MOST_SENTENCES, len(spans))):
+                start, end = spans[first][0], spans[last][1]
+                if last > first and end - start > PASSAGE_CHARACTERS:
+                    break
+                score = self.measure(passage.source, start, end, block).score
+                if score > best:
+                    best, chosen = score, (first, last)
+        first, last = chosen
+        openings = language_data(self._language).openings
+        while first > 0 and last - first < MOST_SENTENCES and _opens_with(text[spans[first][0] :], openings):
+            first -= 1
+        while (
+            last + 1 < len(spans)
+            and last - first < MOST_SENTENCES
+            and _opens_with(text[spans[last + 1][0] :], language_data(self._language).corrections)
+        ):
+            last += 1
+        end = spans[last][1]
+        return spans[first][0], end - (len(text[:end]) - len(text[:end].rstrip()))
+
+    def _with_predecessor(self, text: str, start: int, block: Block) -> int:
+        """Return where a passage begins whose first word needs the sentence before it."""
+        if block.kind is not Kind.PROSE or not _opens_with(text[start:], language_data(self._language).openings):
+            return start
+        blocks = blocks_of(text)
+        place = bisect_right(blocks, start, key=lambda each: each.start) - 1
+        before = blocks[place - 1] if place > 0 else None
+        if before is None or before.kind is not Kind.PROSE or before.path != block.path:
+            return start
+        spans = sentence_spans(text[before.start : before.end])
+        return before.start + spans[-1][0] if spans else start
 
 
-def choose_passages(candidates: Iterable[FoundPassage], most: int, floor: float) -> list[FoundPassage]:
-    """The best passages that are neither near-duplicates of nor overlap a better one, spread over sections."""
-    kept: list[FoundPassage] = []
-    waiting = [passage for passage in candidates if passage.score >= floor]
-    while waiting and len(kept) < most:
-        best = max(waiting, key=lambda passage: round(passage.score - _measure_crowding(passage, kept), 6))
-        kept.append(best)
-        waiting = [passage for passage in waiting if not same(passage, best)]
+def distinct(passages: Iterable[Passage], most: int) -> list[Passage]:
+    """Return the best passages without near-duplicates and without those that overlap a better one."""
+    kept: list[Passage] = []
+    for one in passages:
+        if len(kept) == most:
+            break
+        if not any(_overlap(one, other) or _is_duplicate(one, other) for other in kept):
+            kept.append(one)
     return kept
 
 
-def lower_taken(candidates: Iterable[FoundPassage], taken: list[FoundPassage]) -> list[FoundPassage]:
-    """The candidates with those pushed down that another sub-query is bound to quote."""
-    moved = [
-        replace(passage, score=passage.score - TAKEN_COST) if any(same(passage, other) for other in taken) else passage
-        for passage in candidates
-    ]
-    return sorted(moved, key=lambda passage: (-round(passage.score, 6), passage.place))
+def _overlap(one: Passage, other: Passage) -> bool:
+    return one.source.id == other.source.id and one.start < other.end and other.start < one.end
 
 
-def _measure_crowding(passage: FoundPassage, kept: list[FoundPassage]) -> float:
-    """What a further passage of a section that was quoted already has to make up for."""
-    return SECTION_COST * sum(
-        passage.source_id == other.source_id and passage.section == other.section for other in kept
-    )
+def _is_duplicate(one: Passage, other: Passage) -> bool:
+    return len(one.keys & other.keys) >= DUPLICATE * min(len(one.keys), len(other.keys))
 
 
-def same(one: FoundPassage, other: FoundPassage) -> bool:
-    """Whether two passages overlap, or say nearly the same."""
-    overlap = one.source_id == other.source_id and one.start < other.end and other.start < one.end
-    return overlap or containment(one.keys, other.keys) >= DUPLICATE
+def _order(passage: Passage) -> tuple[float, str, int, int]:
+    return -round(passage.score, 6), passage.source.id, passage.start, passage.end
 
 
-def _of_document(reading: Reading, aim: Aim, best_hint: float) -> list[FoundPassage]:
-    document, source = reading.document, reading.source
-    places = Places(document, source, aim.terms, best_hint)
-    whole = len(document.text) <= WHOLE_DOCUMENT or not places.hinted
-    scores = [
-        _sentence_score(document, index, aim, places) if whole or places.in_hint(index) else 0.0
-        for index in range(len(document.sentences))
-    ]
-    seeds = sorted(range(len(scores)), key=lambda index: (-round(scores[index], 6), index))[:SEEDS_PER_DOCUMENT]
-    passages = []
-    for seed in seeds:
-        if scores[seed] <= 0:
-            break
-        for number, grown in enumerate(_ranges(document, seed, scores)):
-            passage = _passage(reading, grown, scores[seed] - number * SPARE_COST, aim, places)
-            if not is_foreign(passage.text):
-                passages.append(passage)
-    return passages
+def _opens_with(text: str, words: frozenset[str]) -> bool:
+    opening = text[:40].lstrip(" \t\n>-*“\"'(").casefold()
+    first = opening.split(maxsplit=1)[0].strip(",.;:’'") if opening else ""
+    return first in words
 
 
-def _ranges(document: Structure, seed: int, scores: list[float]) -> list[tuple[int, int]]:
-    """The passage around a sentence, and a shorter one that may still stand where the first would overlap another."""
-    found = [grow(document, seed, scores), grow(document, seed, scores, spare=True)]
-    return list(dict.fromkeys(one for one in found if one is not None))
+def _with_code(text: str, end: int) -> int:
+    """Return the end of the listing that follows a step that announces it."""
+    blocks = blocks_of(text)
+    place = bisect_right(blocks, end - 1, key=lambda each: each.start)
+    code = blocks[place] if place < len(blocks) else None
+    if code is None or code.kind is not Kind.CODE or text[end : code.start].strip() or text[end - 1] != ":":
+        return end
+    return code.end if code.end - end <= CODE_CHARACTERS else end
 
 
-def _passage(
-    reading: Reading, grown: tuple[int, int], best: float, aim: Aim, places: Places, span: tuple[int, int] | None = None
-) -> FoundPassage:
-    document = reading.document
-    first, last = grown
-    start, end = span or span_of(document, first, last)
-    text = document.text[start:end]
-    keys = text_keys(text, document.language)
-    block = document.block_of(first)
-    own = aim.terms.coverage(keys)
-    seed_own = max(aim.terms.coverage(document.traits(index).keys) for index in range(first, last + 1))
-    first_sentence = text.split(". ", 1)[0]
-    aside = ASIDE_COST if ASIDE_OPENING.match(text) or POINTING.search(first_sentence) else 0.0
-    beside = ASIDE_COST if BESIDE_OPENING.match(text) and aim.facet.name != "comparison" else 0.0
-    beside += ASIDE_COST if OF_THE_TEXT.search(first_sentence) or HYPOTHETICAL.search(text) else 0.0
-    past = PAST_COST if PAST.search(text) and aim.facet.name != "version" else 0.0
-    gained = 0.35 * max(0.0, own - seed_own)
-    return FoundPassage(
-        source_id=reading.source.id,
-        start=start,
-        end=end,
-        text=text,
-        heading=heading_of(block, reading.source.title),
-        keys=keys,
-        score=best
-        + gained
-        - aside
-        - beside
-        - past
-        + 0.1 * own
-        + 0.1 * aim.terms.phrasing(text_pairs(text, document.language)),
-        coverage=aim.terms.coverage(keys | places.context(block)),
-        own_coverage=own,
-        sentences=last - first + 1,
-        section=block.section,
-    )
-
-
-def _sentence_score(document: Structure, index: int, aim: Aim, places: Places) -> float:
-    text = document.of(document.sentences[index])
-    block = document.block_of(index)
-    row = block.kind is TextBlockKind.ROW
-    if not document.traits(index).quotable:
-        return 0.0
-    keys = document.traits(index).keys
-    pairs = document.traits(index).pairs
-    lead = places.lead_in(index)
-    if lead is not None:
-        keys, pairs = keys | document.traits(lead).keys, pairs | document.traits(lead).pairs
-    if places.opens_block(index):
-        label_keys, label_pairs = places.label(block)
-        keys, pairs = keys | label_keys, pairs | label_pairs
-    own = aim.terms.coverage(keys)
-    topic = places.topic(block)
-    if own <= 0 and topic < TOPIC:
-        return 0.0
-    score = 0.35 * own + 0.45 * topic + 0.08 * aim.searched.coverage(keys) + places.hint_bonus(index)
-    score += 0.1 * aim.terms.phrasing(pairs)
-    if row:
-        told = aim.strong is not None and aim.rows_welcome and aim.strong.search(text)
-        return (score + (STRONG_IN_TOPIC if told else 0.0)) * (0.95 if aim.rows_welcome else 0.6)
-    score += aim.facet_weight if aim.facet.pattern.search(text) else -0.5 * aim.facet_weight
-    if aim.strong is not None and aim.strong.search(text):
-        score += STRONG_IN_TOPIC if topic >= TOPIC else STRONG_BONUS
-    score += SUBJECT_BONUS * aim.terms.coverage(document.traits(index).opening)
-    score += 0.07 if places.opens_block(index) else 0.0
-    score += 0.07 if places.opens_section(index) else 0.0
-    score += OVERVIEW_BONUS * places.overview(index)
-    if own >= 0.3 and DENYING.search(text):
-        score += aim.denial_bonus + (PREDICATE_BONUS if aim.predicate & keys else 0.0)
-    score -= 0.08 if len(text) < 45 else 0.05 if len(text) > 420 else 0.0
-    score -= ASIDE_COST if aim.number_wanted and aim.strong is not None and not aim.strong.search(text) else 0.0
-    return max(score - places.history_cost(block), 0.0)
-
-
-def known_frequencies(task: AnalyzeInput | WriteInput, every: list[Reading], *texts: str) -> Frequencies:
-    """Document frequencies of the words of these texts."""
-    wanted = [word_keys(word, task.language)[0] for text in texts for word in key_words(text, task.language)]
-    return frequencies(
-        task.documents_searched, task.term_documents, (reading.document.all_keys for reading in every), wanted
-    )
-
-
-def aim_of(
-    question: Question,
-    facet_name: str,
-    task: AnalyzeInput | WriteInput,
-    every: list[Reading],
-    *,
-    asked: str | None = None,
-    searched: str | None = None,
-    main: bool = True,
-) -> Aim:
-    """What to rank by: `asked` must be answered, `searched` are the words of the sub-query."""
-    asked, searched = asked or question.text, searched or question.text
-    known = known_frequencies(task, every, asked, searched)
-    terms = with_acronyms(
-        question_terms(asked, task.language, known), [reading.document.text for reading in every], task.language
-    )
-    facet = facet_named(facet_name)
-    number_wanted = question.kind is QuestionType.QUANTITY
-    return Aim(
-        terms=terms,
-        searched=question_terms(searched, task.language, known),
-        facet=facet,
-        facet_weight=MAIN_WEIGHT if main else 2 * MAIN_WEIGHT,
-        strong=STRONG["quantity"] if number_wanted else STRONG.get(facet.name),
-        denial_bonus=PREMISE_BONUS if question.may_hold_a_premise else 0.03,
-        number_wanted=number_wanted,
-        predicate=_predicate(question) if question.may_hold_a_premise else frozenset(),
-        rows_welcome=question.kind in ROWS_WELCOME or facet.name == "settings",
-    )
-
-
-def _predicate(question: Question) -> frozenset[str]:
-    """Stems of the framing verbs of a premise (`require`, `support`), and what may stand for them."""
-    found = {stem(word) for word in words(question.text) if word.casefold() in FRAME_WORDS}
-    return frozenset(found.union(*(RELATED.get(key, frozenset()) for key in found)))
+@lru_cache(maxsize=20_000)
+def _keys(text: str, language: str) -> tuple[str, ...]:
+    return tuple(key for word in words(text) for key in word_keys(word, language))

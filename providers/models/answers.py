@@ -1,7 +1,7 @@
 """Replies of models: read from the wire, checked against the role's schema, and written for the journal of paid calls.
 
 An answer of a schema is the input of the answer tool, else the first JSON object in the text that fits, else the same
-object after repair. A problem is stated in lines `path: message` that repeat nothing of the answer: they go into the
+object after repair. A problem is stated in lines `path: message` without any words of the answer: they go into the
 prompt of the repair call.
 """
 
@@ -49,7 +49,7 @@ NO_NAME: Final = re.compile(r"[^\w.:/@+, -]+")
 def read_reply(body: bytes, requested_model: str) -> ChatReply:
     """Read a response of status 200.
 
-    Raises `Unavailable` when the body is no message at all (an HTML page, an error object, nothing): no answer was
+    Raises `Unavailable` when the body is no message at all (an HTML page, an error object, no bytes): no answer was
     given, and trying again may help. A message that nests too deep to be read was given and paid: an empty reply.
     """
     try:
@@ -102,7 +102,7 @@ def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number from 0."""
+    """Return true for a whole number from 0."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -140,7 +140,7 @@ def schema_text(answer: type[RoleAnswer]) -> str:
 def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     """Read the answer of a reply, with a warning for each liberty that was taken.
 
-    Raises `AnswerRefused`, `AnswerCut` (however complete a cut answer looks), or `InvalidOutput`.
+    Raises `AnswerRefused`, `AnswerCut` (even if a cut answer can be read), or `InvalidOutput`.
     """
     check_end(reply)
     if isinstance(reply.tool_input, dict) and not role.plain_text:
@@ -160,7 +160,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
 
 
 def check_end(reply: ChatReply) -> None:
-    """Raise `AnswerRefused` or `AnswerCut` for a reply that says so."""
+    """Raise `AnswerRefused` or `AnswerCut` for a reply with such a stop reason."""
     if reply.stop_reason in REFUSED:
         raise AnswerRefused("the model declined to answer")
     if reply.stop_reason in CUT:
@@ -214,7 +214,7 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _is_whole(text: str, error: json.JSONDecodeError, *, may_close: bool) -> bool:
-    """Whether faulty JSON is not just the beginning of an answer: at most closing brackets are missing."""
+    """Return true for faulty JSON that is not just the beginning of an answer: at most closing brackets are missing."""
     if error.msg.startswith("Unterminated string"):
         return False
     if error.pos >= len(text):

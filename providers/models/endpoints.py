@@ -84,7 +84,7 @@ class ModelCandidate:
 
 
 def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
-    """Endpoint and model of `NAME` or `endpoint:NAME`; a colon within a model's own name means nothing."""
+    """Endpoint and model of `NAME` or `endpoint:NAME`; a model's own name may contain a colon."""
     head, colon, rest = written.partition(":")
     known = head == DEFAULT_ENDPOINT or head in endpoints
     return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
@@ -105,7 +105,7 @@ class MissingChat:
         raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Have no connection to close."""
 
 
 class EndpointCapabilities(StrictContract):
@@ -131,7 +131,7 @@ class EndpointCapabilities(StrictContract):
 
 
 class CapabilityOverrides(StrictContract):
-    """Values of an operator or of the table; None leaves a capability as it is."""
+    """Values of an operator or of the table; None does not change a capability."""
 
     mode: ChatMode | None = None
     tools: ToolUse | None = None
@@ -168,7 +168,7 @@ def capability_table() -> CapabilityTable:
 
 @lru_cache(maxsize=1_000)
 def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | None = None) -> EndpointCapabilities:
-    """Merge what the table has for the endpoint's host and for the model, with the operator's own values over it."""
+    """Merge the table's entries for the endpoint's host and for the model, and the operator's own values over them."""
     table = capability_table()
     name = without_date(model).lower()
     known = [
@@ -185,7 +185,7 @@ def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | N
 def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
     """Capabilities after a refusal of this kind; None if no weaker request is left to try.
 
-    Calls run in parallel, so the request may be stronger than what is known by now.
+    Calls run in parallel, so the request may be stronger than `known`.
     """
     change: dict[str, object] | None = None
     if kind == "unsupported_caching" and request.cache:

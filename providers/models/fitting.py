@@ -104,7 +104,7 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
 
 
 def room_for(capabilities: EndpointCapabilities, visible: int, prompt_tokens: float) -> Room:
-    """Divide a window: the answer gets what the prompt leaves free, or half of the window."""
+    """Divide a window: the answer gets the rest after the prompt, or half of the window."""
     available = capabilities.window - min(RUNTIME_OVERHEAD, capabilities.window // 4)
     needed = visible + capabilities.reasoning_tokens
     limit = min(needed, capabilities.output_limit or needed)

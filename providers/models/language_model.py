@@ -84,7 +84,7 @@ class LanguageModelEngine:
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role with at most one answered request: a model that fails without an answer is replaced by the next.
 
-        Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with what the answer cost.
+        Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
         waiting = self._candidates(task)
         deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
@@ -124,7 +124,7 @@ class LanguageModelEngine:
         return able
 
     async def _exchange(self, task: EngineTask, candidate: ModelCandidate, until: float) -> Exchange:
-        """Make one answered request within the rate limit; refused parameters come before it and cost nothing."""
+        """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
         while True:
             request, fitted = await self._fitted(task, candidate)
             expected = fitted.estimate + request.max_tokens // ANSWER_SHARE
@@ -276,7 +276,7 @@ def _explained(
 
 
 def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
-    """Whether the following model may be tried after this error of another one.
+    """Return true if the following model may be tried after this error of another one.
 
     A request refused because of its content is not tried elsewhere; a prompt that is too long fits only into a larger
     window.

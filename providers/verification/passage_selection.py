@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from providers.sentences import sentence_spans
-from providers.text import question_stems, stems
+from providers.text import question_stems, sentence_spans, stems
 from providers.verification.quantities import find_quantities
 
 SHORTEST: Final = 50

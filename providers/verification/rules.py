@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from contracts.evidence import Verdict
-from providers.sentences import sentence_spans
-from providers.text import STOP_WORDS, stem
+from providers.text import language_data, sentence_spans, stem
 from providers.verification.quantities import PER, Comparison, Quantity, compare, find_quantities
 from providers.verification.units import UNITS
 
@@ -192,7 +191,7 @@ class Statement:
     def _word(self, found: re.Match[str]) -> _Word:
         text, low = found[0], found[0].casefold().replace("’", "'").removesuffix("'s")
         sign = "not" if low.endswith("n't") else SIGNS.get(low, "")
-        content = not sign and low not in STOP_WORDS and not text.isdecimal() and len(text) > 1
+        content = not sign and low not in language_data("en").stop and not text.isdecimal() and len(text) > 1
         before = self.text[: found.start()].rstrip(" \"'“”‘’(*_`")
         first = not before or before[-1] in ".!?:\n|"
         capital = text[0].isupper() and not first and self.language != "de"

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.answering import answer
+from benchmarks.passages import answer
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from tests.architecture.repository import ROOT
@@ -22,8 +22,8 @@ BLOCK = re.compile(
     r"(?P<close>```\n<!-- end of the sample -->)",
     re.DOTALL,
 )
-SECTIONS = 1
-"""Sections that are shown."""
+PASSAGES = 2
+"""Passages that are shown."""
 SOURCES = 2
 
 
@@ -46,15 +46,16 @@ async def report_of_the_demo(folder: Path) -> str:
         library = CorpusLibrary(folder / "home", pool)
         library.add(NAME, documents)
         await library.refresh(NAME)
-        return (await answer(library, NAME, question_of_the_demo())).markdown
+        markdown, *_ = await answer(library, NAME, question_of_the_demo())
+    return markdown
 
 
 def sample_of(report: str) -> str:
     """The beginning of a report and the first of its sources; what is left out is marked, dates are left out."""
     body, _, rest = report.partition("\n## Sources\n\n")
-    sections = body.split("\n## ")
     sources = [re.sub(r" · read [\d-]+", "", line) for line in rest.split("\n\n")[0].splitlines()]
-    shown = "\n## ".join(sections[: 1 + SECTIONS]).rstrip()
+    passages = re.split(r"\n(?=\*[^*])", body)
+    shown = "\n".join(passages[: 1 + PASSAGES]).rstrip()
     return f"{shown}\n\n…\n\n## Sources\n\n" + "\n".join(sources[:SOURCES]) + "\n…\n"
 
 

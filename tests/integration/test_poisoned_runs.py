@@ -14,7 +14,6 @@ from contracts.request import ResearchRequest
 from contracts.roles import PLANNER, SYNTHESIZER, PlanInput
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, StopReason
-from providers.extractive.engine import MAKE_DRAFT
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import WALL_SECONDS, PoisonedCalls
@@ -133,12 +132,3 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
     assert state.fallbacks == {PLANNER.name: 1}
     assert any("given up (timeout)" in note for note in state.degraded)
     await world.close()
-
-
-async def test_a_poisoned_question_ends_the_run_with_its_reason(tmp_path: Path, pool: SubprocessPool) -> None:
-    """Where not even the fallback can plan there is nothing to report from, and that is what is said."""
-    world, host, state = await begun(tmp_path, pool, lambda function, _: function == MAKE_DRAFT)
-    outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
-    assert outcome is Outcome.FAILED
-    assert any(branch.startswith("planner: crash") for branch in state.failed_branches)
-    assert "No report text was written." in await report_of(world, state)

@@ -8,7 +8,7 @@ from contracts.addresses import gap_id
 from contracts.evidence import Evidence, Finding
 from contracts.notebooks import with_what_follows
 from contracts.outcome import GateIssue
-from contracts.plan import PlanNode
+from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER, AnalyzerResult
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
@@ -174,7 +174,7 @@ def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output:
     """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
     state = run.state
     drafts = output.gaps if output else []
-    if not query.finding_count and not drafts and not query.gap_id:
+    if not query.finding_count and not drafts and not query.gap_id and query.facet != OTHER_FORM:
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     before = {gap.id: gap.status for gap in state.gaps}

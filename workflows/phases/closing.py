@@ -12,7 +12,15 @@ from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, RunStatus, StopReason
+from contracts.vocabulary import (
+    NATURAL_STOPS,
+    STOP_REASON_TEXTS,
+    EngineKind,
+    Outcome,
+    ReportKind,
+    RunStatus,
+    StopReason,
+)
 from workflows.phases.analysis import analyze_hastily
 from workflows.phases.claim_verification import is_wanted, verify
 from workflows.phases.counts import counts_of
@@ -200,6 +208,7 @@ def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, re
         outcome=outcome,
         stop_reason=reason,
         completeness=completeness_of(state, outcome),
+        kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
         report=rendered.text,
         report_cut=rendered.cut,

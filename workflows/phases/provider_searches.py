@@ -106,6 +106,7 @@ def one_response(answers: Answers, limit: int) -> SearchResponse:
         hits=merge_hits(responses, limit),
         documents_searched=told.documents_searched if told else None,
         term_documents=told.term_documents if told else {},
+        spellings=told.spellings if told else {},
     )
 
 

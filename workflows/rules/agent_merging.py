@@ -47,6 +47,7 @@ def task_result(
         duplicates=state.duplicates,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
+        spellings=state.spellings,
         lost_providers=state.lost_providers,
     )
     return TaskResult(
@@ -102,6 +103,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
+    state.spellings = {**found.spellings, **state.spellings}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
     state.engine_by_role = {**state.engine_by_role, **result.engine_by_role}
     state.prompt_versions = {**state.prompt_versions, **result.prompt_versions}

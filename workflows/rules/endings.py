@@ -8,10 +8,12 @@ from contracts.addresses import normalized_text
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.state import ResearchState
+from contracts.strategies import declared_roles
 from contracts.vocabulary import (
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
     Completeness,
+    EngineKind,
     GapStatus,
     NodeStatus,
     Outcome,
@@ -60,8 +62,14 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return Outcome.FAILED
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     lacking = state.failed_branches or find_unanswered(question, state) or lost_sources(state)
-    incomplete = cut_short or lacking or report_issues(state) or state.draft.answers_question is False
+    incomplete = cut_short or lacking or fallen_back(state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
+
+
+def fallen_back(state: ResearchState) -> list[str]:
+    """Return the roles of a run with a model that were done without it, because its answers could not be used."""
+    by_model = state.resolution.engine is EngineKind.MODEL
+    return [role.name for role in declared_roles() if by_model and role.has_fallback and role.name in state.fallbacks]
 
 
 def is_direct(state: ResearchState) -> bool:
@@ -87,7 +95,9 @@ def lost_sources(state: ResearchState) -> str:
 
 
 def find_unanswered(question: str, state: ResearchState) -> list[str]:
-    """Texts of the plan's nodes that are neither answered nor stated as a gap."""
+    """Texts of the plan's nodes that are neither answered nor stated as a gap; none where nobody judges answers."""
+    if state.resolution.engine is EngineKind.EXTRACTIVE:
+        return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
     return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
 
@@ -138,8 +148,6 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     lines += [lost] if (lost := lost_sources(state)) else []
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
-    if state.draft is not None and state.draft.unanswered:
-        lines.append(f"The question is not answered: {state.draft.unanswered}.")
     lines += [f"Not answered: {text}" for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

@@ -94,6 +94,7 @@ class RoleCaller:
                 raise
             # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
             self._run.degrade(f"{role.name}: done without the model ({refused.reason.value})")
+            self._run.state.fallbacks.setdefault(role.name, 0)
         else:
             if output is not None:
                 return output

@@ -1,18 +1,17 @@
 """Reading one file for the index: runs in a child process and returns what the writer only has to insert."""
 
 import hashlib
-import re
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from contracts.base import Contract
 from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
-from providers.text import detect_language, stem, words
+from providers.text import detect_language, word_keys, words
 
 TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
 LANGUAGE_SAMPLE: Final = 20_000
@@ -20,23 +19,27 @@ LANGUAGE_SAMPLE: Final = 20_000
 CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
 PATH_SEPARATOR: Final = " › "
-PARTS: Final = re.compile(r"[._'’-]")
+
+
+class DocumentFacts(Contract):
+    """A document of the index, without its text; `language` is that of its keys."""
+
+    raw_hash: str
+    text_hash: str
+    media_type: str
+    title: str
+    authors: list[str] = []
+    publisher: str | None = None
+    published_at: str | None = None
+    language: str
+    pages: list[int] = []
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
     """Everything that the index stores of a file."""
 
-    raw_hash: str
-    text_hash: str
-    media_type: str
-    title: str
-    authors: list[str]
-    publisher: str | None
-    published_at: str | None
-    language: str | None
-    """The language of its words."""
-    pages: list[int]
+    facts: DocumentFacts
     packed_text: bytes
     sections: list[tuple[int, int, str]]
     """Start, end and heading path, outermost heading first; together they cover the text."""
@@ -57,7 +60,7 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         for number, start, stop in chunks_of(document, sections)
     ]
     encoded = document.text.encode("utf-8")
-    return IndexedFile(
+    facts = DocumentFacts(
         raw_hash=sha256(raw),
         text_hash=sha256(encoded),
         media_type=document.media_type,
@@ -67,10 +70,8 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         published_at=document.published_at,
         language=language,
         pages=document.pages,
-        packed_text=zlib.compress(encoded, 6),
-        sections=sections,
-        chunks=chunks,
     )
+    return IndexedFile(facts, zlib.compress(encoded, 6), sections, chunks)
 
 
 def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
@@ -107,19 +108,7 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
 
 def chunk_keys(text: str, heading: str, title: str, language: str) -> str:
     """The keys under which a chunk is found, separated by spaces: its own, its headings' and its title's."""
-    return " ".join(_joined_keys(word, language) for word in words(f"{text}\n{heading}\n{title}"))
-
-
-def word_keys(word: str, language: str) -> list[str]:
-    """The stem of a word and, for a compound, the stems of its parts."""
-    return _joined_keys(word, language).split(" ")
-
-
-@lru_cache(maxsize=200_000)
-def _joined_keys(word: str, language: str) -> str:
-    whole = stem(word, language)
-    parts = [stem(part, language) for part in PARTS.split(word) if len(part) > 1]
-    return whole if not parts or parts == [whole] else " ".join((whole, *parts))
+    return " ".join(key for word in words(f"{text}\n{heading}\n{title}") for key in word_keys(word, language))
 
 
 def sha256(data: bytes) -> str:

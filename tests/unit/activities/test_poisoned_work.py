@@ -8,19 +8,13 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.assessment.source_assessment import ASSESSED, judge_of
-from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.reporting.render import RENDERED, ReportingActivities
-from activities.roles.run_role import RoleActivities
 from contracts import failures, roles
 from contracts.messages import ReadRequest, RenderRequest
-from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
-from providers.extractive import ExtractiveEngine
-from providers.extractive.engine import MAKE_DRAFT
 from providers.interfaces import ExtractedDocument
 from providers.isolation.pool import SubprocessPool
-from providers.models import answers
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
@@ -30,14 +24,8 @@ from tests.fakes.permissions import PERMITTED
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample
 from tests.unit.activities.scripted import (
-    MemoryCalls,
     MemoryContent,
-    ScriptedEngine,
-    analyze_input,
     environment,
-    never_cancelled,
-    plan_input,
-    source,
 )
 
 TEXT = "Every table must be vacuumed before two billion transactions."
@@ -61,39 +49,6 @@ async def failed(work: Any, *arguments: Any) -> ApplicationError:
     with pytest.raises(ApplicationError) as caught:
         await environment().run(work, *arguments)
     return caught.value
-
-
-class Bench:
-    """The analyzer over a scripted model."""
-
-    def __init__(self, calls: PoisonedCalls) -> None:
-        self.calls = calls
-        self.engine = ScriptedEngine(DRAFT)
-        self.kept = MemoryCalls()
-        self.content = MemoryContent()
-        journal = CallJournal(self.kept, answers)
-        engines = {EngineKind.MODEL: self.engine, EngineKind.EXTRACTIVE: ExtractiveEngine(calls)}
-        self.activities = RoleActivities(engines, self.content, journal, StoredNotebooks(self.content), never_cancelled)
-
-    async def failure(self, **changes: Any) -> ApplicationError:
-        """What an analysis of one text fails with."""
-        stored = await self.content.put_text(TEXT)
-        return await failed(self.activities.run, roles.ANALYZER, analyze_input([source(stored)], **changes))
-
-
-async def test_a_role_without_a_model_is_given_up_too(pool: SubprocessPool) -> None:
-    """Whatever the texts do to the extractive engine, its activity ends with a type of its own."""
-    bench = Bench(poisoned(pool, MAKE_DRAFT))
-    failure = await bench.failure(engine=EngineKind.EXTRACTIVE)
-    assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
-
-
-async def test_a_question_is_a_text_from_outside(pool: SubprocessPool) -> None:
-    """Planning without a model ends as any other work on a poisoned text."""
-    bench = Bench(poisoned(pool, MAKE_DRAFT))
-    asked = plan_input(engine=EngineKind.EXTRACTIVE)
-    failure = await failed(bench.activities.run, roles.PLANNER, asked)
-    assert failure.type == failures.INPUT_UNPROCESSABLE
 
 
 async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool) -> None:
@@ -133,7 +88,8 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
         ) -> ExtractedDocument:
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
-    activities = ReadingActivities(Shelf(), MemoryContent(), judge_of(poisoned(pool, ASSESSED), {}))
+    content = MemoryContent()
+    activities = ReadingActivities(Shelf(), content, judge_of(poisoned(pool, ASSESSED), {}), StoredNotebooks(content))
     request = ReadRequest(source_id="src-1", url="https://a.test/", permission=PERMITTED)
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)

@@ -1,6 +1,17 @@
-"""Words of meaning: the same for the index, the ranking and the honesty rules."""
+"""Words, keys and the data of languages: the same for the index, the ranking and the reports."""
 
-from providers.text import meaning_words, question_stems
+from string import Formatter
+
+import pytest
+
+from providers.text import (
+    KNOWN_LANGUAGES,
+    detect_language,
+    language_data,
+    meaning_words,
+    question_stems,
+    word_keys,
+)
 
 
 def test_framing_words_are_dropped() -> None:
@@ -14,10 +25,47 @@ def test_a_name_in_capitals_is_kept() -> None:
     assert meaning_words("WHAT IS A TABLE?") == ["TABLE"]
 
 
-def test_a_list_is_a_subject_unless_one_is_asked_for() -> None:
-    """`List the …` frames a question; `a linked list` is what it is about."""
-    assert meaning_words("List the keys") == ["keys"]
-    assert meaning_words("How does a linked list grow?") == ["linked", "list", "grow"]
+def test_a_compound_has_the_keys_of_its_parts() -> None:
+    """So an identifier is found by its words."""
+    assert word_keys("autovacuum_max_workers", "en") == ("autovacuum_max_work", "autovacuum", "max", "worker")
+    assert word_keys("Locks", "en") == ("lock",)
+
+
+@pytest.mark.parametrize("code", KNOWN_LANGUAGES)
+def test_every_language_has_the_same_sentences_with_the_same_values(code: str) -> None:
+    """A message id has a sentence in each language, and no sentence loses a value."""
+    english, own = language_data("en"), language_data(code)
+    for known, given in ((english.brief, own.brief), (english.report, own.report)):
+        assert given.keys() == known.keys()
+        assert {key: _places(text) for key, text in given.items()} == {
+            key: _places(text) for key, text in known.items()
+        }
+    assert own.stop
+    assert own.openings
+    assert len(own.forms) == len(english.forms)
+
+
+def _places(sentence: str) -> list[str]:
+    return sorted(name for _, name, _, _ in Formatter().parse(sentence) if name is not None)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("How does the planner choose an index?", "en"),
+        ("Wie lange wird eine Sperre gehalten?", "de"),
+        ("Comment ajouter un utilisateur ?", "fr"),
+        ("¿Cómo se cambia la contraseña?", "es"),
+        ("Come si installa il pacchetto?", "it"),
+        ("Como é que se instala o pacote?", "pt"),
+        ("Hoe voeg ik een voetnoot in?", "nl"),
+        ("Как установить пакет?", "ru"),
+        ("autovacuum", "en"),
+    ],
+)
+def test_the_language_of_a_question_is_told_by_its_small_words(text: str, language: str) -> None:
+    """English where nothing decides."""
+    assert detect_language(text) == language
 
 
 def test_framing_words_count_where_nothing_else_is_left() -> None:

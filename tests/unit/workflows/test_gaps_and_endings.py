@@ -6,6 +6,7 @@ from contracts import failures
 from contracts.roles import GapAssessment, ProposedGap
 from contracts.vocabulary import (
     Completeness,
+    EngineKind,
     GapStatus,
     NodeKind,
     NodeStatus,
@@ -74,6 +75,7 @@ def answered_state(**changes: object):
     """A run that did everything."""
     query = states.sub_query("a question of the plan", finding_count=1)
     base = {
+        "resolved": states.resolved(engine=EngineKind.MODEL),
         "plan": states.plan(query),
         "findings": [states.finding("an answer", sub_query_id=query.id)],
         "draft": states.draft(),
@@ -210,11 +212,16 @@ def test_out_of_time_without_anything_is_timed_out() -> None:
     assert outcome_of(QUESTION, states.state(), StopReason.BUDGET_TIME) is Outcome.TIMED_OUT
 
 
-def test_a_draft_that_says_that_it_does_not_answer_is_partial() -> None:
-    """Findings with words in common are no answer: the writer's judgement and its reason reach the outcome."""
-    why = "no passage that was read gives a date for it"
-    made = answered_state(draft=states.draft(answers_question=False, unanswered=why))
-    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
-    assert f"The question is not answered: {why}." in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
-    made.draft = states.draft(answers_question=True)
+def test_passages_are_completed_whatever_is_not_answered() -> None:
+    """Without a model nobody judges answers: one passage completes a run, and nothing else than work that failed."""
+    silent = states.sub_query("a question without an answer")
+    made = answered_state(resolved=states.resolved(engine=EngineKind.EXTRACTIVE))
+    made.plan = states.plan(*made.plan.nodes, silent)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+    assert not limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+
+
+def test_a_role_that_fell_back_makes_it_partial() -> None:
+    """What a run with a model did without it is named among what is degraded, and is no completed work."""
+    made = answered_state(fallbacks={"analyzer": 1})
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL

@@ -64,27 +64,6 @@ async def test_what_was_read_before_the_end_is_reported(tmp_path: Path, reason: 
     assert outcome is Outcome.COMPLETED, (again.failed_branches, again.limitations)
 
 
-async def test_a_stop_before_anything_answers_claims_nothing_of_the_rest(tmp_path: Path) -> None:
-    """What was read holds no answer: the report says so of what was read alone."""
-    world = World(tmp_path)
-    state = await begin(world)
-    state.resolved = state.resolved.model_copy(
-        update={"query": "How does CockroachDB vacuum quantum replicas, and which settings limit them?"}
-    )
-    host, inbox = world.host(), Inbox()
-    analyze = host.implementations["analyze_sources"]
-
-    async def stop_first(request: Any) -> Any:
-        inbox.interrupt(StopReason.USER_STOPPED)
-        return await analyze(request)
-
-    host.implementations["analyze_sources"] = stop_first
-    await Driver(ResearchRun(state, inbox, host), SupervisorStrategy()).conduct()
-    report = await report_of(world, state)
-    assert "documents that were searched do not answer" not in report
-    assert "before the run was cut short" in report
-
-
 @pytest.mark.parametrize(
     "fault",
     [{"characters": 50}, {"has_headings": False}, {"unresolved_markers": ["ev-unknown"]}, {"evidence_ids": []}],

@@ -2,12 +2,7 @@
 
 import pytest
 
-from activities.reporting.html_body import render_body
-from activities.reporting.links import Registry
 from activities.reporting.readable_passage import passage_parts, without_marks
-from activities.reporting.report_words import ReportWords
-from providers.extractive.quoted_markdown import quote_lines
-from providers.extractive.text_structure import structure_of
 
 
 @pytest.mark.parametrize(
@@ -44,14 +39,3 @@ def test_a_quote_keeps_its_place(parts: tuple[str, str, str], shown: tuple[str, 
     """Also in the middle of a line or of a row, and whatever characters the page has."""
     got = passage_parts(*parts)
     assert [part.strip(" ·") for part in got] == [part.strip(" ·") for part in shown]
-
-
-def test_a_quoted_term_keeps_apart_from_its_definition() -> None:
-    """So do items and rows; a line that was only wrapped flows on."""
-    wrapped = "Every table must be vacuumed at least once in every two\nbillion transactions."
-    stored = f"freeze_age (integer)\nThe cutoff age.\n- one\n- two\n| a | b |\n\n{wrapped}"
-    text = "\n".join(quote_lines(structure_of(stored, "en"), 0, len(stored), "[1]"))
-    html = render_body(text, [], Registry.of([], ""), ReportWords("en")).html.replace("<br />", "<br>")
-    term = "<strong><code>freeze_age</code> (integer)</strong><br>\nThe cutoff age."
-    for part in (term, "<li>one</li>\n<li>two</li>", "<p>a · b</p>", "two billion"):
-        assert part in html

@@ -30,7 +30,7 @@ from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPP
 SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
-    "language corpus outcome stop_reason completeness iterations started_at ended_at forms report sources evidence "
+    "language corpus kind outcome stop_reason completeness iterations started_at ended_at forms report sources evidence "
     "findings gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
     "usage verification degraded failed_branches limitations"
 )

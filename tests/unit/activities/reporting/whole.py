@@ -14,7 +14,7 @@ from contracts.addresses import digest
 from contracts.evidence import Evidence, Source
 from contracts.outcome import CallAccount
 from contracts.vocabulary import EngineKind
-from providers.extractive.brief_writer import write
+from providers.extractive.brief import write
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_evidence, make_source
 from tests.unit.activities.scripted import common, finding

@@ -92,73 +92,87 @@ def test_a_call_that_cannot_be_carried_out_says_why(call: tuple[Any, Any], probl
     assert "is_error" not in second
 
 
-@pytest.mark.parametrize(("length", "fits"), [(ARGUMENT_CHARACTERS, True), (ARGUMENT_CHARACTERS + 1, False)])
-def test_arguments_have_a_greatest_length(length: int, fits: bool) -> None:
-    """Of their JSON; what is longer neither counts nor stays in the conversation."""
-    given = {"reasoning": "x" * (length - len(json.dumps({"reasoning": ""})))}
-    output, stored = take(called(("think_tool", given)))
-    expected = given if fits else {}
-    assert output.calls[0].arguments == expected
-    assert Transcript.model_validate_json(stored).turns[0].content[0]["input"] == expected
-
-
-def test_arguments_written_as_a_text_are_read() -> None:
-    """Some endpoints hand the arguments over as a text of JSON."""
+def test_arguments_have_a_greatest_length_and_may_be_a_text_of_json() -> None:
+    """Longer ones neither count nor stay in the conversation."""
+    for excess, fits in ((0, True), (1, False)):
+        given = {"reasoning": "x" * (ARGUMENT_CHARACTERS + excess - len(json.dumps({"reasoning": ""})))}
+        output, stored = take(called(("think_tool", given)))
+        expected = given if fits else {}
+        assert output.calls[0].arguments == expected
+        assert Transcript.model_validate_json(stored).turns[0].content[0]["input"] == expected
     output, stored = take(called(("look_up", '{"word": "vacuum"}')))
     assert LOOK_UP.read(output.calls[0]).word == "vacuum"
     assert Transcript.model_validate_json(stored).turns[0].content[0]["input"] == {"word": "vacuum"}
 
 
-def test_calls_beyond_the_bound_are_not_carried_out() -> None:
-    """Those that can be carried out count; each of the others has its answer."""
+def test_turns_have_bounds() -> None:
+    """Calls beyond the bound, or of a tool that is not offered, have an answer; a flood of blocks is cut and counted."""
     calls = [("think_tool", {"reasoning": str(number)}) for number in range(5)]
     output, stored = take(called(("nonsense", {}), *calls), opening(most_calls=3))
     assert [bool(call.problem) for call in output.calls] == [True, False, False, False, True, True]
     assert output.calls[-1].problem == "at most 3 calls are carried out in one turn: call it in the next one"
     assert len(sent(following(output), stored)[-1]["content"]) == 6
-
-
-def test_no_turn_has_more_blocks_than_can_be_answered() -> None:
-    """A flood of calls is cut, counted, and stays a conversation that the endpoint accepts."""
     output, stored = take(called(*[("look_up", {"word": "vacuum"})] * 200))
     assert len(output.calls) == 64
     assert output.account.warnings == ["136 blocks of a turn beyond 64 were dropped"]
     sent(following(output), stored)
-
-
-def test_only_offered_tools_can_be_called() -> None:
-    """A tool of the role that this turn does not offer is refused by name."""
     output, _ = take(called(("look_up", {"word": "vacuum"})), opening(offered=["hand_over"]))
     assert output.calls[0].problem == "look_up cannot be called in this turn: call one of hand_over"
 
 
-@pytest.mark.parametrize("words", [CANARY, CANARY.upper(), f"see https://example.org/?q={CANARY}"])
-def test_a_turn_that_holds_the_canary_is_not_carried_out(words: str) -> None:
-    """None of its calls is done, its words are kept nowhere, and the run hears of it."""
-    calls = [("look_up", {"word": words[:59]}), ("look_up", {"word": "vacuum"})]
-    output, stored = take(called(*calls, text="As you say."))
-    assert output.steered
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("look_up", {"word": CANARY}),
+        ("look_up", {"word": CANARY.upper()}),
+        ("look_up", {"word": "vacuum", CANARY: "x"}),
+        (f"send_{CANARY}", {}),
+    ],
+)
+def test_a_turn_with_the_canary_is_not_carried_out(call: tuple[str, Any]) -> None:
+    """In a value, the name of a field or of a tool: no call is done, and the words are stored nowhere."""
+    output, stored = take(called(call, ("look_up", {"word": "vacuum"}), text="As you say."))
+    assert (output.steered, output.text) == (True, "(taken out)")
     assert ["words from outside were followed as orders" in call.problem for call in output.calls] == [True, True]
-    assert words not in stored
-    assert output.text == "(taken out)"
+    assert CANARY not in (stored + output.model_dump_json()).lower()
     sent(following(output), stored)
 
 
-@pytest.mark.parametrize("call", [("look_up", {"word": "vacuum", CANARY: "x"}), (f"send_{CANARY}", {})])
-def test_names_are_words_too(call: tuple[str, Any]) -> None:
-    """The name of a field or of a tool can carry the canary as well as an argument can."""
-    output, stored = take(called(call))
-    assert output.steered
-    assert CANARY not in stored
-    assert CANARY not in output.model_dump_json()
-
-
-def test_thoughts_may_weigh_the_mark() -> None:
-    """What a model thinks goes nowhere but back to it, unchanged: it is no reason to give up its work."""
+def test_thoughts_may_weigh_the_canary() -> None:
+    """They go only back to the model that wrote them, unchanged."""
     thought = {"type": "thinking", "thinking": f"I must not write {CANARY}.", "signature": "s"}
     output, stored = take(called(("look_up", {"word": "vacuum"}), thoughts=(thought,)))
     assert not output.steered
     assert Transcript.model_validate_json(stored).turns[0].content[0] == thought
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"answers": [ToolAnswer(call_id="other")]}, "1 answers are to no call of the turn before"),
+        ({"answers": [ToolAnswer(call_id="toolu_0")] * 2}, "a call is answered twice"),
+        ({"answers": [ToolAnswer(call_id="x")], "transcript": None}, "nothing was called yet"),
+        ({"offered": ["mail"], "transcript": None, "answers": []}, "has no tool mail"),
+    ],
+)
+def test_faults_of_a_strategy_are_refused_before_anything_is_paid(changes: dict[str, Any], problem: str) -> None:
+    """Answers that fit no call, and tools that the role does not have."""
+    output, stored = take(called(("look_up", {"word": "vacuum"})))
+    with pytest.raises(InvalidCall, match=problem):
+        turn_task(ASKER, following(output, **changes), {output.transcript.hash: stored})
+
+
+def test_reminders_come_once_and_stay() -> None:
+    """After the answers of their turn, or after the opening; a conversation never ends with the model's own words."""
+    output, stored = take(called(("look_up", {"word": "vacuum"})), request := opening(reminder="Be quick."))
+    assert sent(request)[0]["content"].endswith("Look up vacuum first.\n\nBe quick.")
+    assert sent(following(output), stored)[0] == sent(request)[0]
+    request = following(output, reminder="Remember the other word.")
+    assert sent(request, stored)[-1]["content"][-1] == {"type": "text", "text": "Remember the other word."}
+    second, stored = take(called(text="I wonder."), request, stored)
+    messages = sent(following(second), stored)
+    assert json.dumps(messages).count("Remember the other word.") == 1
+    assert messages[-1]["content"] == [{"type": "text", "text": "Go on: call one of the tools."}]
 
 
 @pytest.mark.parametrize("content", [[], [{"type": "thinking", "thinking": "Hm.", "signature": "s"}], [{"type": "x"}]])
@@ -187,29 +201,6 @@ def test_every_call_is_answered_even_where_the_workflow_says_nothing() -> None:
     assert [(block["content"], block["is_error"]) for block in last] == [("This call was not carried out.", True)] * 2
 
 
-@pytest.mark.parametrize(
-    ("answers", "problem"),
-    [
-        ([ToolAnswer(call_id="other")], "1 answers are to no call of the turn before"),
-        ([ToolAnswer(call_id="toolu_0")] * 2, "a call is answered twice"),
-    ],
-)
-def test_answers_to_no_call_are_a_fault_of_the_strategy(answers: list[ToolAnswer], problem: str) -> None:
-    """They are refused before anything is paid."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})))
-    request = following(output, answers=answers)
-    with pytest.raises(InvalidCall, match=problem):
-        turn_task(ASKER, request, {output.transcript.hash: stored})
-
-
-def test_answers_and_tools_that_the_first_turn_cannot_have() -> None:
-    """An answer before any call, or the name of a tool that the role has not, is refused before anything is paid."""
-    with pytest.raises(InvalidCall, match="nothing was called yet"):
-        turn_task(ASKER, opening(answers=[ToolAnswer(call_id="x")]), {})
-    with pytest.raises(InvalidCall, match="has no tool mail"):
-        turn_task(ASKER, opening(offered=["mail"]), {})
-
-
 def test_words_of_answers_cannot_imitate_ours() -> None:
     """An answer stands in an element with a mark that it cannot know; tags like ours and hidden signs are undone."""
     output, stored = take(called(("look_up", {"word": "vacuum"})))
@@ -222,32 +213,9 @@ def test_words_of_answers_cannot_imitate_ours() -> None:
     lines = block["content"].splitlines()
     sign = lines[0].split('"')[3]
     assert all(line.startswith(sign) for line in lines[3:-1])
-
-
-def test_long_answers_are_cut_and_counted() -> None:
-    """What is beyond the bound of an answer is left out, and the model is told how much."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})))
-    told = [ToolAnswer(call_id="toolu_0", text="x" * (ANSWER_CHARACTERS + 17))]
-    (block,) = sent(following(output, answers=told), stored)[-1]["content"]
+    long = [ToolAnswer(call_id="toolu_0", text="x" * (ANSWER_CHARACTERS + 17))]
+    (block,) = sent(following(output, answers=long), stored)[-1]["content"]
     assert block["content"].endswith("[17 characters more were left out]")
-
-
-def test_a_reminder_is_said_once_and_stays() -> None:
-    """It stands behind the answers of its turn, and is not said again in the next."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})))
-    request = following(output, reminder="Remember the other word.")
-    assert sent(request, stored)[-1]["content"][-1] == {"type": "text", "text": "Remember the other word."}
-    second, stored = take(called(("look_up", {"word": "freeze"})), request, stored)
-    messages = sent(following(second), stored)
-    assert json.dumps(messages).count("Remember the other word.") == 1
-    assert "Remember" not in json.dumps(messages[-1])
-
-
-def test_a_first_reminder_stands_behind_the_opening() -> None:
-    """The first message carries it, in every later turn too."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})), request := opening(reminder="Be quick."))
-    assert sent(request)[0]["content"].endswith("Look up vacuum first.\n\nBe quick.")
-    assert sent(following(output), stored)[0] == sent(request)[0]
 
 
 def test_a_person_is_heard_in_the_middle_of_a_conversation() -> None:
@@ -260,13 +228,6 @@ def test_a_person_is_heard_in_the_middle_of_a_conversation() -> None:
     assert words == "<preferences>\n- Look at freezing too.\n</preferences>"
     second, stored = take(called(("look_up", {"word": "freeze"})), request, stored)
     assert json.dumps(sent(following(second, guidance=[early, late]), stored)).count("Look at freezing too.") == 1
-
-
-def test_after_a_turn_without_calls_it_is_asked_to_go_on() -> None:
-    """A conversation cannot end with the model's own words."""
-    output, stored = take(called(text="I wonder."))
-    assert output.calls == []
-    assert sent(following(output), stored)[-1]["content"] == [{"type": "text", "text": "Go on: call one of the tools."}]
 
 
 def conversation(*answers: str) -> list[Message]:

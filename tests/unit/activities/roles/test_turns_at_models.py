@@ -79,13 +79,6 @@ async def test_an_endpoint_that_forces_no_tool_is_asked_without() -> None:
     assert first.account.usage.model_calls == 1
 
 
-async def test_what_is_known_of_an_endpoint_saves_the_refusal() -> None:
-    """A table or an operator that says that no tool is forced is believed."""
-    async with bench_over(api := MessagesApi("lacks_forcing"), default={"tools": ToolUse.OFFERED}) as bench:
-        await bench.turn()
-    assert choices(api) == ["auto"]
-
-
 async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
     """The next one of its tier does the turn; where none takes any, nothing is asked and the reason is told."""
     none = {"tools": ToolUse.NONE}
@@ -124,15 +117,6 @@ async def test_a_turn_of_no_use_is_paid_and_told(scenario: str, kind: str) -> No
             await bench.turn()
     assert (caught.value.type, len(api.calls)) == (kind, 1)
     assert caught.value.details[0]["usage"]["model_calls"] == 1
-
-
-async def test_a_tool_that_was_not_offered_is_answered() -> None:
-    """The endpoint gets its answer and the turn goes on."""
-    async with bench_over(api := MessagesApi(plan=["unknown_tool"])) as bench:
-        first = await bench.turn()
-        await bench.turn(first, said="")
-    assert first.calls[0].problem.startswith("send_mail is no tool")
-    assert api.refused == []
 
 
 async def test_a_turn_without_calls_is_a_turn() -> None:
@@ -234,25 +218,6 @@ async def test_what_was_said_is_kept_for_the_next_turn() -> None:
     used = [turn.account.usage for turn in turns]
     assert used[-1].cached_tokens > 0.7 * used[-1].input_tokens
     assert max(len(found) for found in book.marks) <= 3
-
-
-async def test_an_endpoint_that_refuses_marks_gets_none() -> None:
-    """The conversation goes on without them."""
-    async with bench_over(api := MessagesApi("lacks_caching"), default={"caching": True}) as bench:
-        await converse(bench, [LONG] * 2)
-    assert [call.status for call in api.calls].count(400) == 1
-    assert "cache_control" not in str(api.requests[-1].body)
-
-
-async def test_tokens_are_counted_with_tools_and_all() -> None:
-    """Near the limit of its window an endpoint that counts is asked about the very conversation."""
-    window = {"window": 16_000, "reasoning_tokens": 500, "counts_tokens": True}
-    async with bench_over(api := MessagesApi(counting="good", book=TokenBook(window=16_000)), default=window) as bench:
-        await converse(bench, [LONG] * 8)
-    assert api.counted
-    assert max(api.counted) > 7_000
-    assert len(set(api.counted)) > 1
-    assert [call.status for call in api.calls] == [200] * 9
 
 
 async def test_the_model_is_told_of_each_tool() -> None:

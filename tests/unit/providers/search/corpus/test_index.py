@@ -11,9 +11,10 @@ from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import StorageFull
 from providers.reading.documents import extract
 from providers.search.corpus.index import IndexDamaged, IndexWriter, open_index
-from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of, word_keys
+from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of
 from providers.search.corpus.query import rank, search_index
 from providers.search.corpus.scanning import FoundFile, scan_folder
+from providers.text import word_keys
 
 Page = tuple[FoundFile, IndexedFile]
 
@@ -88,7 +89,7 @@ def test_a_replaced_or_removed_document_leaves_no_trace(tmp_path: Path) -> None:
         writer._database.execute("INSERT INTO words (words) VALUES ('integrity-check')")
     with closing(writer_of(fresh)) as writer:
         writer.write([*pages[1:9], *pages[10:]])
-    for text in ("quicksilver", "gone words", "bach falm", "telm sich port", pages[3][1].title):
+    for text in ("quicksilver", "gone words", "bach falm", "telm sich port", pages[3][1].facts.title):
         assert searched(changed, text) == searched(fresh, text), text
 
 
@@ -152,7 +153,7 @@ def test_sections_cover_the_text_and_chunks_group_their_blocks(tmp_path: Path) -
 
 def test_compounds_are_found_by_their_parts() -> None:
     """An identifier counts as a whole and by its words."""
-    assert word_keys("write-ahead", "en") == ["write-ahead", "write", "ahead"]
+    assert word_keys("write-ahead", "en") == ("write-ahead", "write", "ahead")
 
 
 def test_documents_are_ranked_by_their_best_section(tmp_path: Path) -> None:

@@ -1,0 +1,179 @@
+"""Blocks: a stored text of light Markdown cut into what can be quoted, each with what is above it. Pure."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+LINE: Final = re.compile(
+    r"[ \t]*(?:(?P<fence>```|~~~)|(?P<level>#{1,6})[ \t]+(?P<title>.*)|(?P<row>\|)|(?P<item>[-*+•]|\d{1,3}[.)])[ \t]+)"
+)
+"""A line by what it begins with; every other line is prose."""
+LABEL_CHARACTERS: Final = 90
+"""Up to this length, and without a full stop, a line of its own is a term, a caption or a heading in bold."""
+WRAPPED_CHARACTERS: Final = 60
+"""From this length a line that the next one goes on in small letters was wrapped by a program."""
+TOGETHER_CHARACTERS: Final = 700
+"""Up to this length a list is quoted with its introduction, and a table with its header."""
+LINES_OF_AN_INDEX: Final = 5
+"""From so many lines without a sentence a paragraph is an index or a list of links."""
+
+
+class Kind(StrEnum):
+    """The kinds of blocks."""
+
+    PROSE = "prose"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, a list item, a table row or a listing: `text[start:end]`."""
+
+    kind: Kind
+    start: int
+    end: int
+    path: tuple[str, ...]
+    """Headings above it, outermost first; the term or caption right above it is the last one."""
+    lead: tuple[int, int] | None = None
+    """The introduction of its list, or the header of its table."""
+
+
+@lru_cache(maxsize=64)
+def blocks_of(text: str) -> tuple[Block, ...]:
+    """Cut a text. Headings are in the paths of what is below them; tables of contents and indexes are left out."""
+    found = _Cutter(text).cut()
+    titles = {title.casefold() for block in found for title in block.path}
+    return tuple(block for block in found if not _lists_links(text, block, titles))
+
+
+@dataclass
+class _Cutter:
+    """Goes through the lines once; `run` is the block that is being read."""
+
+    text: str
+    found: list[Block] = field(default_factory=list)
+    headings: list[tuple[int, str]] = field(default_factory=list)
+    label: str = ""
+    lead: tuple[int, int] | None = None
+    header: tuple[int, int] | None = None
+    run: list[tuple[int, str]] = field(default_factory=list)
+    kind: Kind = Kind.PROSE
+
+    def cut(self) -> list[Block]:
+        fence, offset = -1, 0
+        for line in self.text.splitlines(keepends=True):
+            start, plain = offset, line.rstrip()
+            offset += len(line)
+            opened = LINE.match(plain)
+            if fence >= 0:
+                if opened and opened["fence"]:
+                    self._add(Kind.CODE, fence, start + len(plain))
+                    fence = -1
+            elif opened and opened["fence"]:
+                self._close()
+                fence = start
+            elif not plain:
+                self._close()
+                self.header = None
+            elif opened and opened["level"]:
+                self._close()
+                self._head(len(opened["level"]), opened["title"].strip("# \t"))
+            elif opened and opened["row"]:
+                self._close()
+                self._row(start, plain)
+            elif opened and opened["item"]:
+                self._close()
+                self.kind, self.run = Kind.ITEM, [(start, plain)]
+            else:
+                self.run.append((start, plain))
+        self._close()
+        return self.found
+
+    def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
+        path = tuple(title for _, title in self.headings)
+        self.found.append(Block(kind, start, end, (*path, self.label) if self.label else path, lead))
+
+    def _head(self, level: int, title: str) -> None:
+        self.headings = [*(above for above in self.headings if above[0] < level), (level, title)]
+        self.label, self.lead = "", None
+
+    def _row(self, start: int, line: str) -> None:
+        end = start + len(line)
+        if not line.strip("|-: \t"):
+            if self.found and self.found[-1].kind is Kind.ROW and self.header is None:
+                self.header = (self.found[-1].start, self.found[-1].end)
+                self.found.pop()
+            return
+        self._add(Kind.ROW, start, end, self.header)
+
+    def _item_is_heading(self) -> bool:
+        """Return true for a single numbered item without a full stop right before a paragraph: `2. Limits`."""
+        if not self.found or self.found[-1].kind is not Kind.ITEM:
+            return False
+        alone = len(self.found) < 2 or self.found[-2].kind is not Kind.ITEM
+        line = self.text[self.found[-1].start : self.found[-1].end].strip()
+        return alone and line[0].isdigit() and _is_label(line)
+
+    def _close(self) -> None:
+        """End the block that is being read: a paragraph, an item, or a line that is the label of what follows."""
+        lines, kind = self.run, self.kind
+        self.run, self.kind = [], Kind.PROSE
+        if not lines:
+            return
+        start, end = lines[0][0], lines[-1][0] + len(lines[-1][1])
+        if kind is Kind.ITEM:
+            self._add(kind, start, end, self.lead)
+            return
+        if len(lines) == 1 and _is_label(lines[0][1]):
+            self.label, self.lead = lines[0][1].strip(), None
+            return
+        if kind is Kind.PROSE and self._item_is_heading():
+            self.label = self.text[self.found[-1].start : self.found.pop().end].strip()
+        if _is_label(lines[0][1]) and not _is_wrapped(lines[0][1], lines[1][1]):
+            self.label = lines[0][1].strip()
+        self._add(kind, start, end)
+        self.lead = (start, end) if lines[-1][1].endswith(":") else None
+
+
+def _is_label(line: str) -> bool:
+    return len(line) <= LABEL_CHARACTERS and line[-1] not in ".!?:;," and not line.lstrip().startswith(("-", "<", "$"))
+
+
+def _is_wrapped(line: str, following: str) -> bool:
+    return len(line) >= WRAPPED_CHARACTERS or following.lstrip()[:1].islower()
+
+
+def _lists_links(text: str, block: Block, titles: set[str]) -> bool:
+    """Return true for lines of an index or of a table of contents."""
+    words = text[block.start : block.end]
+    if "....." in words or ". . . ." in words:
+        return True
+    if block.kind is Kind.ITEM:
+        return words.lstrip("-*+•.) \t0123456789").casefold() in titles
+    lines = words.split("\n")
+    if block.kind is not Kind.PROSE or len(lines) < LINES_OF_AN_INDEX:
+        return False
+    return 3 * sum(_is_label(line.rstrip()) for line in lines if line.strip()) > 2 * len(lines)
+
+
+def together(blocks: tuple[Block, ...]) -> Iterator[Block]:
+    """Yield neighbouring blocks of one section as one block each, as long as they are short.
+
+    So a list comes with its introduction, a table with its header, and short paragraphs with each other.
+    """
+    for place, first in enumerate(blocks):
+        start = first.lead[0] if first.lead else first.start
+        last = place
+        while (
+            last + 1 < len(blocks)
+            and blocks[last + 1].path[: len(first.path)] == first.path
+            and blocks[last + 1].end - start <= TOGETHER_CHARACTERS
+        ):
+            last += 1
+        if first.end - start <= TOGETHER_CHARACTERS and (last > place or start < first.start):
+            yield replace(first, start=start, end=blocks[last].end, lead=None)

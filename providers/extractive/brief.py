@@ -1,0 +1,141 @@
+"""Analysis and brief: verbatim passages as findings, and the report that shows them, best first. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from contracts.evidence import supported_confidence, voice_of
+from contracts.plan import OTHER_FORM
+from contracts.roles import (
+    AnalyzeInput,
+    AnalyzerAnswer,
+    ProposedFinding,
+    ProposedGap,
+    Quote,
+    SynthesizerAnswer,
+    WriteInput,
+)
+from contracts.texts import shorten
+from providers.extractive.ranking import FLOOR, Passage, Ranking, distinct
+from providers.text import language_data, meaning_words, stem
+
+FIRST_PASSAGES: Final = 10
+MORE_PASSAGES: Final = 10
+STATEMENT_CHARACTERS: Final = 600
+TITLE_CHARACTERS: Final = 120
+MARKUP: Final = re.compile(
+    r"(?P<code>(?P<ticks>``?)(?!`)[^`\n|\[]+(?P=ticks)(?!`))"
+    r"|[\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|!(?=\[)|^[-+#=](?=[\s=#+-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]"
+)
+"""What Markdown would take for markup; inline code stays code."""
+ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
+
+
+def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
+    """Quote the passages of one sub-query that reach the floor."""
+    ranking = Ranking(task, documents, task.query if task.sub_query.facet == OTHER_FORM else task.sub_query.text)
+    passages = [one for one in ranking.passages() if one.coverage >= FLOOR]
+    text = shorten(task.sub_query.text, TITLE_CHARACTERS)
+    silent = not passages and task.sub_query.facet != OTHER_FORM
+    return AnalyzerAnswer(
+        findings=[_finding(one, ranking.text(one)) for one in distinct(passages, task.max_findings)],
+        gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if silent else [],
+    )
+
+
+def _finding(passage: Passage, text: str) -> ProposedFinding:
+    source = passage.source
+    return ProposedFinding(
+        content=shorten(" ".join(text.split()), STATEMENT_CHARACTERS),
+        confidence=supported_confidence([(voice_of(source.url, source.publisher), source.quality)]).value,
+        quotes=[Quote(source_id=source.id, quote=text, start=passage.start)],
+    )
+
+
+def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
+    """Show the passages that were found, best first, and the words of the question that none of them has."""
+    say = language_data(task.language).brief
+    ranking = Ranking(task, documents, task.query)
+    ids = {(item.source_id, item.start, item.end): item.id for item in task.evidence if item.source_id in ranking.texts}
+    found = distinct(
+        sorted((ranking.at(*place) for place in ids), key=lambda one: (-one.score, one.source.id, one.start)),
+        FIRST_PASSAGES + MORE_PASSAGES,
+    )
+    counts = say["counts"].format(
+        searched=f"{task.documents_searched or task.source_count:,}",
+        read=task.source_count,
+        cited=len({one.source.id for one in found}),
+    )
+    lines = [f"# {_escape(shorten(' '.join(task.query.split()), TITLE_CHARACTERS))}", ""]
+    lines += [f"> {say['note'] if found else say['note_empty']}", ">", f"> {counts}", ""]
+    if task.cut_short:
+        lines += [say["cut_short"].format(why=say.get(f"stop_{task.cut_short}", task.cut_short)), ""]
+    for heading, part in (("passages", found[:FIRST_PASSAGES]), ("more", found[FIRST_PASSAGES:])):
+        if part:
+            lines += [f"## {say[heading]}", ""]
+            for one in part:
+                place = (one.source.id, one.start, one.end)
+                lines += [_caption(one), "", *_quote(ranking.text(one), f"[{ids[place]}]"), ""]
+    uncovered = _uncovered(task, found, say)
+    if uncovered or not found:
+        lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
+    return SynthesizerAnswer(markdown="\n".join(lines).rstrip() + "\n")
+
+
+def _uncovered(task: WriteInput, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
+    """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
+    words = dict.fromkeys(meaning_words(task.query, task.language))
+    keys = {word: stem(word, task.language) for word in words}
+    absent = [word for word in words if task.term_documents.get(keys[word]) == 0]
+    shown = {key for one in found for key in (*one.keys, *one.above)}
+    missing = [word for word in words if keys[word] not in shown and word not in absent]
+    lines = []
+    if absent:
+        near = {word: task.spellings.get(keys[word]) for word in absent}
+        named = [f"{word} ({say['nearest'].format(word=each)})" if each else word for word, each in near.items()]
+        count = f"{task.documents_searched or task.source_count:,}"
+        lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(named))))
+    if missing:
+        lines.append(say["no_passage"].format(words=_escape(", ".join(missing))))
+    return lines
+
+
+def _caption(passage: Passage) -> str:
+    """Return where a passage is from: title, heading path, and the header of the table or the introduction above it."""
+    parts = list(dict.fromkeys((passage.source.title, *passage.path)))
+    lead = " ".join(passage.lead.strip("| \n").replace("|", "·").split())
+    return "*" + _escape(" › ".join(parts)) + (f" ({_escape(shorten(lead, TITLE_CHARACTERS))})" if lead else "") + "*"
+
+
+def _quote(text: str, marker: str) -> list[str]:
+    """Return a passage as a block quote of Markdown that shows it literally and ends with its marker."""
+    lines, fenced = [], False
+    rows = text.lstrip().startswith("|") and "\n" in text.strip()
+    for line in text.strip("\n").split("\n"):
+        plain = line.rstrip()
+        if plain.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+            lines.append(plain.lstrip())
+        elif fenced:
+            lines.append(plain)
+        elif rows and plain.lstrip().startswith("|"):
+            lines.append("|".join(_escape(cell) for cell in plain.replace("\\|", "¦").split("|")))
+        elif plain.lstrip().startswith("|"):
+            lines.append(" · ".join(_escape(cell.strip()) for cell in plain.strip("| ").split("|")))
+        elif item := ITEM.match(plain):
+            mark = f"{item[1]}." if item[1] else "-"
+            lines.append(f"{mark} {_escape(plain[item.end() :])}")
+        else:
+            lines.append(_escape(plain.strip()) + "  " * bool(plain and len(plain) < 90))
+    if fenced:
+        lines.append("```")
+    if lines[-1].startswith(("```", "|")):
+        lines += ["", marker]
+    else:
+        lines[-1] = f"{lines[-1].rstrip()} {marker}"
+    return [f"> {line}".rstrip(" ") + "  " * line.endswith("  ") if line else ">" for line in lines]
+
+
+def _escape(text: str) -> str:
+    """Return one line of a source as Markdown that shows it literally; inline code stays code."""
+    return MARKUP.sub(lambda found: found[0] if found["code"] else f"\\{found[0]}", text)

@@ -1,0 +1,294 @@
+"""The other roles without a model: plan, clarify, reflect, refine, review, steps, and turns with tools. Pure.
+
+None of them judges what was found. They ask in a few other forms, go on as long as something planned is left, and name
+in their reasons what they counted.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from contracts.addresses import normalized_text
+from contracts.checking_roles import ReviewerAnswer, ReviewInput
+from contracts.evidence import ASKED_BY_PERSON, Gap
+from contracts.orchestrator_roles import (
+    AGENT_TOOL,
+    OPEN_TOOL,
+    PLAN_TOOL,
+    REPORT_TOOL,
+    SEARCH_TOOL,
+    THINK_TOOL,
+    AgentArguments,
+    AgentReportArguments,
+    IntakeInput,
+    OpenArguments,
+    OrchestrateInput,
+    OutlinedStep,
+    OutlineInput,
+    OutlinerAnswer,
+    SearchArguments,
+    ThinkArguments,
+    WorkInput,
+)
+from contracts.plan import OTHER_FORM
+from contracts.reflective_roles import (
+    ClassifyInput,
+    Complexity,
+    CoordinatorAnswer,
+    FollowUpType,
+    InvestigateInput,
+    PlanStepsInput,
+    ProposedStep,
+    QueriesAnswer,
+    ReflectionDecision,
+    ReflectOnStepInput,
+    ReflectorAnswer,
+    ResearchStepInput,
+    StepPlannerAnswer,
+)
+from contracts.roles import (
+    BriefedInput,
+    ClarifierAnswer,
+    ClarifyInput,
+    FollowUpQuery,
+    GapAssessment,
+    PlanInput,
+    PlannerAnswer,
+    QualityAssessment,
+    Recommendation,
+    RefineInput,
+    RefinerAnswer,
+    ReflectInput,
+    SubQuery,
+    SupervisorAnswer,
+)
+from contracts.texts import plural
+from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
+from contracts.tools import NoArguments
+from contracts.vocabulary import Action, NodeStatus, Phase, Severity
+from providers.text import language_data, meaning_words, sentence_spans
+
+QUERY_CHARACTERS: Final = 400
+SHORTEST_QUERY: Final = 10
+"""Characters, which the gate after planning demands."""
+SUBJECT_WORDS: Final = 8
+FEW_WORDS, MANY_WORDS = 4, 14
+"""Words of meaning up to which a question is simple, and from which it is complex."""
+LONG_SENTENCE: Final = 32
+"""Words on average from which sentences are hard to read."""
+
+
+# --- plan ------------------------------------------------------------------------------------------------------------
+def plan(task: PlanInput) -> PlannerAnswer:
+    """Propose the question as asked, what people want looked at, and the words of the question in other forms."""
+    queries = _queries(task, task.max_sub_queries, tried=set())
+    return PlannerAnswer(
+        research_brief="The question as it was asked, then its words in other forms: the best passages are shown.",
+        sub_queries=[
+            SubQuery(query=query, rationale=rationale, priority=number, facet=facet)
+            for number, (query, rationale, facet) in enumerate(queries, start=1)
+        ],
+    )
+
+
+def _queries(task: BriefedInput, most: int, tried: set[str]) -> list[tuple[str, str, str]]:
+    """Return queries with their reasons and facets, none of them twice or among those that were tried."""
+    question = " ".join(task.query.split())[:QUERY_CHARACTERS]
+    subject = " ".join(meaning_words(question, task.language)[:SUBJECT_WORDS]) or question
+    guided = [each.text for each in task.guidance if each.origin != "rules"]
+    proposed = [
+        (question, "The question in its own words.", "question"),
+        *((text, "A person or the operator wants it looked at.", "guidance") for text in guided),
+        *((f"{subject} {form}", "The words of the question in another form.", OTHER_FORM)
+          for form in language_data(task.language).forms),
+    ]  # fmt: skip
+    found: list[tuple[str, str, str]] = []
+    for text, rationale, facet in proposed:
+        query = text.strip()[:QUERY_CHARACTERS]
+        if len(query) < SHORTEST_QUERY:
+            query = f"{query}: {language_data(task.language).forms[0]}"
+        if (known := normalized_text(query)) not in tried:
+            tried.add(known)
+            found.append((query, rationale, facet))
+    return found[: max(1, most)]
+
+
+def clarify(task: ClarifyInput) -> ClarifierAnswer:
+    """Ask only where the question has no words of meaning, or where the request wants a person to be asked."""
+    words = meaning_words(task.query, task.language)
+    subject = " ".join(words[:SUBJECT_WORDS]) or task.query.strip()[:100]
+    if task.rounds:
+        return ClarifierAnswer(clear=True, reason="the person was asked, and the run goes by the answers")
+    if not words and not task.context:
+        return ClarifierAnswer(
+            clear=False, questions=[f"What do you want to know about “{subject}”?"], reason="no subject"
+        )
+    if task.required:
+        asked = f"The research is about “{subject}”: is there anything that must be in it?"
+        return ClarifierAnswer(clear=False, questions=[asked], reason="the request wants a person to be asked")
+    return ClarifierAnswer(clear=True, reason="the question names a subject")
+
+
+# --- gates and gaps --------------------------------------------------------------------------------------------------
+def reflect(task: ReflectInput) -> SupervisorAnswer:
+    """Do as the gate says; it is never loosened."""
+    if not task.gate_valid:
+        action = Action.RETRY
+    elif task.phase == Phase.SYNTHESIS:
+        action = Action.ITERATE if task.open_gaps and task.iteration < task.max_iterations else Action.COMPLETE
+    else:
+        action = Action.PROCEED
+    problems = [issue.message for issue in task.issues]
+    state = "satisfied" if task.gate_valid else "not satisfied"
+    return SupervisorAnswer(
+        action=action,
+        rationale=f"The gate after {task.phase} is {state} ({task.gate_score:g} of 10).",
+        quality_assessment=QualityAssessment(score=min(10.0, max(1.0, task.gate_score)), weaknesses=problems),
+        guidance="" if task.gate_valid else "; ".join(problems)[:1_000],
+    )
+
+
+def refine(task: RefineInput) -> RefinerAnswer:
+    """Search once more for what a gap suggests and no search has tried; nothing else makes another iteration."""
+    tried = {normalized_text(text) for text in (*task.asked, task.query)}
+    judged = [_judge(gap, tried) for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id))]
+    worth = [each.gap_id for each in judged if each.addressable]
+    go_on = bool(worth) and task.remaining_iterations > 0
+    return RefinerAnswer(
+        gap_analysis=judged,
+        iteration_recommendation=Recommendation(
+            should_iterate=go_on,
+            rationale=f"{len(worth)} of {plural(len(judged), 'open gap')} have a search that was not tried yet.",
+            priority_gaps=worth if go_on else [],
+        ),
+    )
+
+
+def _judge(gap: Gap, tried: set[str]) -> GapAssessment:
+    fresh = [
+        " ".join(text.split())[:QUERY_CHARACTERS]
+        for text in gap.suggested_queries
+        if normalized_text(text) not in tried and (len(text) >= SHORTEST_QUERY or gap.origin == ASKED_BY_PERSON)
+    ]
+    tried.update(map(normalized_text, fresh))
+    return GapAssessment(
+        gap_id=gap.id,
+        severity=Severity.MODERATE if gap.priority == 1 else Severity.MINOR,
+        addressable=bool(fresh),
+        follow_up_queries=[FollowUpQuery(query=text) for text in fresh[:2]],
+    )
+
+
+def review(task: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
+    """Score a draft by what can be counted: sub-queries with findings, cited sentences, sources, words a sentence."""
+    paragraphs = [part for part in documents.get(task.draft.hash, "").split("\n\n") if part.strip("#> \n")]
+    sentences = [part[start:end] for part in paragraphs for start, end in sentence_spans(part)]
+    sentences = [sentence for sentence in sentences if len(sentence.split()) > 3 and not sentence.startswith("#")]
+    cited = sum("[ev-" in sentence for sentence in sentences)
+    asked, answered = len(task.sub_queries), len(task.sub_queries) - len(task.unanswered)
+    mean = sum(len(sentence.split()) for sentence in sentences) / (len(sentences) or 1)
+    support = cited / (len(sentences) or 1)
+    return ReviewerAnswer(
+        coverage=round(10 * answered / asked, 1) if asked else 0.0,
+        support=round(10 * support, 1),
+        depth=round(min(10.0, 2.0 * task.sources_cited), 1),
+        readability=10.0 if mean <= LONG_SENTENCE else 5.0,
+        reasons=[
+            f"{answered} of {plural(asked, 'sub-query')} have a finding",
+            f"{cited} of {plural(len(sentences), 'sentence')} carry a citation",
+            plural(task.sources_cited, "source"),
+            f"{mean:.0f} words in a sentence on average",
+        ],
+        missing=task.unanswered[:5],
+        notes=[f"Answer “{text}”, or state that it was not found." for text in task.unanswered[:5]],
+    )
+
+
+# --- steps of the strategy reflective --------------------------------------------------------------------------------
+def classify(task: ClassifyInput) -> CoordinatorAnswer:
+    """Classify by the number of words of meaning; research is always done."""
+    count = len(meaning_words(task.query, task.language))
+    few, many = count <= FEW_WORDS, count > MANY_WORDS or task.query.count("?") > 1
+    complexity = Complexity.COMPLEX if many else Complexity.SIMPLE if few else Complexity.MODERATE
+    return CoordinatorAnswer(
+        complexity=complexity,
+        follow_up_type=FollowUpType.COMPLEX_FOLLOW_UP if task.context else FollowUpType.NEW_TOPIC,
+        reasoning=f"The question has {plural(count, 'word')} of meaning.",
+    )
+
+
+def investigate(task: InvestigateInput) -> QueriesAnswer:
+    """Search for the question and its words in other forms."""
+    return QueriesAnswer(queries=[query for query, _, _ in _queries(task, task.most_queries, tried=set())])
+
+
+def plan_steps(task: PlanStepsInput) -> StepPlannerAnswer:
+    """Propose a step for each suggestion of a reflection, then for each form of the question that has none yet."""
+    tried = {normalized_text(step.title) for step in task.steps}
+    texts = [*task.suggested_changes, *(query for query, _, _ in _queries(task, task.most, tried))]
+    return StepPlannerAnswer(
+        title=task.query,
+        thought="The question as it was asked, then its words in other forms.",
+        steps=[ProposedStep(title=text, description=text) for text in texts[: max(1, task.most)]],
+    )
+
+
+def search_for_step(task: ResearchStepInput) -> QueriesAnswer:
+    """Search for the step in its own words, once."""
+    if task.turn > 1:
+        return QueriesAnswer(reasoning="The step was searched for in its own words.")
+    return QueriesAnswer(queries=[task.description or task.step_title])
+
+
+def reflect_on_step(task: ReflectOnStepInput) -> ReflectorAnswer:
+    """Go on while steps are planned; adjust where the last one brought nothing and a gap is open."""
+    done = [step for step in task.steps if step.status is NodeStatus.COMPLETED]
+    if not task.pending:
+        decision, reasoning = ReflectionDecision.COMPLETE, "Every step is done."
+    elif done and not done[-1].finding_count and task.may_adjust and task.open_gaps:
+        decision, reasoning = ReflectionDecision.ADJUST, "The last step found nothing that can be quoted."
+    else:
+        decision, reasoning = ReflectionDecision.CONTINUE, f"Still planned: {plural(len(task.pending), 'step')}."
+    return ReflectorAnswer(decision=decision, reasoning=reasoning)
+
+
+# --- turns of the strategy orchestrator ------------------------------------------------------------------------------
+def take_in(task: IntakeInput, _: Transcript) -> TurnAnswer:
+    """Ask what the clarifier would ask; else hand the question over to the plan."""
+    fields = task.model_dump(include=set(ClarifyInput.model_fields), exclude_unset=True)
+    questions = clarify(ClarifyInput.model_validate(fields)).questions
+    return scripted_turn(text="\n".join(questions)) if questions else scripted_turn((PLAN_TOOL, NoArguments()))
+
+
+def outline(task: OutlineInput) -> OutlinerAnswer:
+    """Propose a step for each form of the question."""
+    queries = _queries(task, task.most, tried=set())
+    return OutlinerAnswer(
+        approach="The question as it was asked, then its words in other forms.",
+        steps=[OutlinedStep(step=query, facet=facet) for query, _, facet in queries],
+    )
+
+
+def orchestrate(task: OrchestrateInput, _: Transcript) -> TurnAnswer:
+    """Send an agent for each step that has none, all at once; then ask for the report."""
+    tasks = [
+        (AGENT_TOOL, AgentArguments(task=task.steps[number - 1][:QUERY_CHARACTERS], steps=[number]))
+        for number in task.unserved
+        if 0 < number <= len(task.steps)
+    ]
+    if tasks and (not task.offered or AGENT_TOOL in task.offered):
+        return scripted_turn(*tasks[: task.most_calls])
+    if tasks and THINK_TOOL in task.offered:
+        # After a failed agent a model has to think before it sends the next one, and this stands in for the model.
+        return scripted_turn((THINK_TOOL, ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")))
+    return scripted_turn((REPORT_TOOL, NoArguments()))
+
+
+def work(task: WorkInput, _: Transcript) -> TurnAnswer:
+    """Search for the task in its own words, open the best pages, report."""
+    if not task.searches and task.searches_left:
+        return scripted_turn((SEARCH_TOOL, SearchArguments(query=task.query[:QUERY_CHARACTERS])))
+    if task.found and task.pages_left:
+        best = sorted(task.found, key=lambda page: (page.rank, page.index))[: task.pages_left]
+        pages = sorted(page.index for page in best)[: task.most_calls]
+        return scripted_turn(*((OPEN_TOOL, OpenArguments(index=index)) for index in pages))
+    return scripted_turn((REPORT_TOOL, AgentReportArguments(open_questions=task.open_gaps)))

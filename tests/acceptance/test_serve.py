@@ -1,0 +1,171 @@
+"""`research serve` as an operator has it: a configured folder, addresses on standard output, any client."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.corpus import MANUAL
+from workers.dev_server import find_binary
+from workers.settings.loading import child_environment
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
+
+COMMAND = [sys.executable, "-c", "from client.cli import main; main()"]
+ROOT = Path(__file__).parents[2]
+PROBES = 30
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A working folder whose configuration names a folder that was never indexed, and one that is gone."""
+    (tmp_path / "docs").mkdir()
+    for name, text in MANUAL.items():
+        (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
+    (tmp_path / "research.toml").write_text('[corpus.docs]\npath = "docs"\n\n[corpus.gone]\npath = "nowhere"\n')
+    return tmp_path
+
+
+@pytest.fixture
+def environment(place: Path) -> dict[str, str]:
+    """What the processes see."""
+    return child_environment() | {
+        "RESEARCH_HOME": str(place / "home"),
+        "RESEARCH_CONFIG": str(place / "research.toml"),
+        "RESEARCH_MODEL": "m",
+        "ANTHROPIC_API_KEY": "planted-secret-key",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+@pytest.fixture
+def serving(place: Path, environment: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """`research serve` with its log in a file."""
+    with (place / "serve.log").open("w") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    yield process
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+    subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
+
+
+STOP = "import asyncio, sys, pathlib; from workers.dev_server import stop_server; asyncio.run(stop_server(pathlib.Path(sys.argv[1])))"
+
+
+def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:
+    """What `serve` prints: one address a line."""
+    assert process.stdout is not None
+    found: dict[str, str] = {}
+    while "metrics" not in found:
+        line = process.stdout.readline()
+        assert line, found
+        name, _, address = line.strip().rpartition(" ")
+        found[name.strip()] = address
+    return found
+
+
+def probe(address: str) -> dict[str, Any]:
+    """The answer of the health endpoint, asked once more where it is not good yet, as probes do."""
+    for _ in range(PROBES):
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(address) as answer:
+            return dict(json.loads(answer.read()))
+        time.sleep(1)
+    raise AssertionError("the health endpoint never said that all is well")
+
+
+def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
+    serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
+) -> None:
+    """Started by the plain `temporal` program; health and metrics answer; each command gives the reason of a refused run.
+
+    `start` prints the id alone, and `watch` writes the report; SIGTERM drains; the log has both runs, without a secret or
+    a traceback.
+    """
+    served = addresses(serving)
+    assert probe(served["health"])["ok"] is True
+    with urllib.request.urlopen(served["metrics"]) as answer:
+        assert b"temporal_" in answer.read()
+    asked = {"query": "How does vacuum prevent wraparound?", "corpus": "docs", "engine": "extractive"}
+    start = ["workflow", "start", "--address", served["server"], "--type", "deep-research", "--workflow-id", "plain"]
+    start += ["--task-queue", "research-workflows", "--input", json.dumps(asked)]
+    subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
+    watch = [*COMMAND, "watch", "plain", "--json"]
+    told_as: dict[str, Any] = {"cwd": place, "env": environment, "capture_output": True, "text": True}
+    watched = subprocess.run(watch, **told_as, check=False)
+    assert watched.returncode in (0, 3), watched.stderr
+    assert json.loads(watched.stdout)["counts"]["sources_cited"] > 0
+    asked["corpus"] = "nowhere"
+    start = [word.replace("plain", "refused") for word in start[:-1]] + [json.dumps(asked)]
+    subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
+    for command, code in {"watch": 2, "status": 0, "report": 2, "resume": 2}.items():
+        told = [*COMMAND, command, "refused"]
+        done = subprocess.run(told, **told_as, check=False)
+        assert done.returncode == code, (command, done.stderr)
+        assert "no corpus of that name" in done.stdout + done.stderr, command
+        assert "research resume" not in done.stdout + done.stderr
+    listed = subprocess.run([*COMMAND, "list", "--outcome", "refused", "--json"], **told_as, check=True)
+    (row,) = json.loads(listed.stdout)
+    assert (row["research_id"], row["query"]) == ("refused", asked["query"])
+    assert "no corpus of that name" in row["reason"]
+    begun = [*COMMAND, "start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept"]
+    started = subprocess.run([*begun, "--quiet"], **told_as, check=True)
+    assert (started.stdout, started.stderr) == ("kept\n", "")
+    subprocess.run([*COMMAND, "watch", "kept", "--quiet", "--out", "kept"], **told_as, check=False)
+    assert (place / "kept" / "report.html").is_file()
+    serving.send_signal(signal.SIGTERM)
+    assert serving.wait(30) == 0
+    log = (place / "serve.log").read_text()
+    assert "worker.configured" in log
+    assert "corpus.ready" in log
+    assert "the folder of the corpus is gone" in log
+    for event, fields in {
+        "run.started": ["plain"],
+        "run.ended": ["plain", "cost_usd=", "seconds=", "outcome="],
+    }.items():
+        line = next(line for line in log.splitlines() if event in line)
+        assert all(field in line for field in fields), line
+    assert "planted-secret-key" not in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.soak
+def test_a_port_that_is_taken_is_one_clear_line(
+    serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
+) -> None:
+    """Exit code 2 and the remedy, for health and for metrics."""
+    taken = addresses(serving)["health"].removesuffix("/healthz").rpartition(":")[2]
+    for option in ("--health-port", "--metrics-port"):
+        command = [*COMMAND, "worker", option, taken]
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "address already in use; port 0 takes a free one" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.soak
+def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environment: dict[str, str]) -> None:
+    """SIGTERM during the start: no drain, no traceback."""
+    with subprocess.Popen(
+        [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(f"starting server and workers on {place / 'home'}; a model is ")
+        first = process.stderr.readline()
+        assert "worker.configured" in first
+        assert "anthropic_api_key" not in first
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)

@@ -1,0 +1,425 @@
+"""The activities that do roles."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from types import CodeType
+from typing import Any
+
+import pytest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures, roles
+from contracts.notebooks import AnalysisEntry
+from contracts.outcome import Usage
+from contracts.strategies import declared_roles
+from contracts.vocabulary import EngineKind
+from providers import errors
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatReply, ChatRequest
+from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
+from providers.models.language_model import LanguageModelEngine
+from providers.models.prices import PriceTable
+from providers.storage.stored_notebooks import StoredNotebooks
+from tests.architecture.repository import PACKAGES, ROOT
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import OpenLimiter
+from tests.unit.activities.scripted import (
+    MemoryCalls,
+    MemoryContent,
+    ScriptedEngine,
+    analyze_input,
+    environment,
+    plan_input,
+    role_activities,
+    source,
+)
+
+PLAN = roles.PlannerAnswer(
+    research_brief="A brief.",
+    sub_queries=[roles.SubQuery(query="what is vacuum"), roles.SubQuery(query="what is wraparound")],
+)
+
+
+class Bench:
+    """Activities over a scripted engine, a content store and a call store in memory."""
+
+    def __init__(self, script: Any, *, paid: bool = True, renew_seconds: float = 2.0) -> None:
+        self.engine = ScriptedEngine(script, paid=paid)
+        self.calls = MemoryCalls()
+        self.content = MemoryContent()
+        self.notebooks = StoredNotebooks(self.content)
+        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
+
+    async def plan(
+        self,
+        details: list[Any] | None = None,
+        beats: list[Any] | None = None,
+        attempt: int = 0,
+        waited: timedelta = timedelta(),
+        **changes: Any,
+    ) -> Any:
+        """Run the planner as one attempt of its activity, which began so long after it was asked for."""
+        env = environment(details=details, beats=beats)
+        started = env.info.current_attempt_scheduled_time + waited
+        env.info = replace(env.info, attempt=attempt or env.info.attempt, started_time=started)
+        return await env.run(self.activities.run, roles.PLANNER, plan_input(**changes))
+
+    async def failed_plan(self, **changes: Any) -> ApplicationError:
+        """The failure that an attempt ends with."""
+        with pytest.raises(ApplicationError) as caught:
+            await self.plan(**changes)
+        return caught.value
+
+
+async def test_a_role_is_done_and_accounted() -> None:
+    """The output has the finished draft, the engine, the model, the prompt's version and the usage."""
+    bench = Bench(PLAN)
+    output = await bench.plan()
+    assert [query.query for query in output.sub_queries] == ["what is vacuum", "what is wraparound"]
+    assert output.account.usage.model_calls == 1
+    assert (output.account.engine, output.account.model) == (EngineKind.MODEL, "scripted-1")
+    assert output.account.prompt_version
+    assert bench.calls.log == ["begin", "finish"]
+
+
+async def test_documents_are_loaded_once_each() -> None:
+    """Every reference of the input is fetched, a document that two sources share only once."""
+    bench = Bench(roles.AnalyzerAnswer(findings=[]))
+    one, two = await bench.content.put_text("one text"), await bench.content.put_text("two texts")
+    request = analyze_input([source(one), source(one, id="src-2"), source(two, id="src-3")])
+    await environment().run(bench.activities.run, roles.ANALYZER, request)
+    assert sorted(bench.content.fetched) == sorted([one.hash, two.hash])
+    assert bench.engine.tasks[0].documents == {one.hash: "one text", two.hash: "two texts"}
+
+
+async def test_a_missing_document_fails_before_anything_is_paid() -> None:
+    """A stored text that is gone is a failure of its own type, and the engine is not asked."""
+    bench = Bench(roles.AnalyzerAnswer(findings=[]))
+    gone = await MemoryContent().put_text("gone")
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
+    assert caught.value.type == failures.CONTENT_MISSING
+    assert bench.engine.tasks == []
+
+
+async def test_a_second_attempt_takes_the_stored_answer() -> None:
+    """An answered call is not paid again; its usage is told again, for the first attempt's result was lost (S0-131)."""
+    bench = Bench(PLAN)
+    first, second = await bench.plan(), await bench.plan()
+    assert len(bench.engine.tasks) == 1
+    assert second == first
+
+
+async def test_the_same_request_is_answered_once_in_a_run() -> None:
+    """Another operation that asks exactly the same takes the answer, and is told that it cost nothing more."""
+    bench = Bench(PLAN)
+    first, second = await bench.plan(), await bench.plan(operation="op/2")
+    assert len(bench.engine.tasks) == 1
+    assert first.account.usage.model_calls == 1
+    assert second.account.usage == Usage()
+    assert second.sub_queries == first.sub_queries
+
+
+@pytest.mark.parametrize("change", [{"repair": "problem"}, {"tenant": "b"}, {"research_id": "r-2"}])
+async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
+    """A repair, another tenant or another run never takes the answer of this call."""
+    bench = Bench(PLAN)
+    await bench.plan()
+    await bench.plan(**change)
+    assert len(bench.engine.tasks) == 2
+
+
+async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
+    """What a model copies from signed lines is grounded in the stored text, and no sign stays in what is kept."""
+    quote = roles.Quote(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
+    finding = roles.ProposedFinding(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
+    bench = Bench(roles.AnalyzerAnswer(findings=[finding]))
+    stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
+    request = analyze_input([source(stored, id="src-1")])
+    output = await environment().run(bench.activities.run, roles.ANALYZER, request)
+    assert [(place.start, place.end) for place in output.labels[0].places] == [(7, 37)]
+    assert output.labels[0].statement == "Vacuum visits all."
+    assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
+
+
+async def test_a_live_lease_makes_the_attempt_wait() -> None:
+    """While another attempt makes the call, this one fails retryably with the delay that the store names."""
+    bench = Bench(PLAN)
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Any) -> Any:
+        started.set()
+        await go_on.wait()
+        return PLAN
+
+    bench.engine.script = slow
+    first = asyncio.create_task(bench.plan())
+    await started.wait()
+    failure = await bench.failed_plan()
+    assert (failure.type, failure.non_retryable) == (failures.CALL_IN_FLIGHT, False)
+    assert failure.next_retry_delay is not None
+    assert failure.next_retry_delay.total_seconds() == 7
+    go_on.set()
+    await first
+    assert len(bench.engine.tasks) == 1
+
+
+async def test_the_lease_is_renewed_while_the_call_runs() -> None:
+    """A call longer than its lease keeps it, and lets go of it at the end."""
+    bench = Bench(None, renew_seconds=0.01)
+
+    async def until_renewed(_: Any) -> Any:
+        await bench.calls.renewed.wait()
+        return PLAN
+
+    bench.engine.script = until_renewed
+    await bench.plan()
+    assert bench.calls.log[:2] == ["begin", "renew"]
+    assert bench.calls.log[-1] == "finish"
+    assert not bench.calls.leased
+
+
+@pytest.mark.parametrize(
+    "error", [errors.RateLimited("wait", retry_after=3), errors.Unavailable("503"), errors.NotConfigured("key")]
+)
+async def test_a_call_without_an_answer_is_given_up(error: Exception) -> None:
+    """The lease of a failed call is released, so that the next attempt need not wait it out."""
+    bench = Bench(error)
+    await bench.failed_plan()
+    assert bench.calls.log == ["begin", "release"]
+    bench.engine.script = PLAN
+    await bench.plan()
+    assert len(bench.engine.tasks) == 2
+
+
+async def test_a_cancelled_call_is_given_up() -> None:
+    """Cancellation stops the call, releases the lease, and stays a cancellation."""
+    started = asyncio.Event()
+
+    async def endless(_: Any) -> Any:
+        started.set()
+        await asyncio.Event().wait()
+
+    bench = Bench(endless)
+    env = environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await started.wait()
+    env.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert bench.calls.log == ["begin", "release"]
+
+
+@pytest.mark.parametrize("outcome", [PLAN, errors.AnswerCut("cut off")])
+async def test_an_answer_that_comes_with_the_cancellation_is_kept(outcome: Any) -> None:
+    """What arrives in the moment of a cancellation was paid: the next attempt takes it instead of paying again."""
+    started, arriving = asyncio.Event(), asyncio.Event()
+
+    async def just_now(_: Any) -> Any:
+        started.set()
+        await arriving.wait()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    bench = Bench(just_now)
+    env = environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await started.wait()
+    env.cancel()
+    await asyncio.sleep(0)
+    arriving.set()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert bench.calls.log == ["begin", "finish"]
+    assert len(bench.calls.answers) == 1
+
+
+async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
+    """A paid answer that is being stored is stored, also when the attempt is cancelled in that moment."""
+    bench = Bench(PLAN)
+    writing, go_on = asyncio.Event(), asyncio.Event()
+    finish = bench.calls.finish
+
+    async def slow_finish(key: str, answer: str) -> None:
+        writing.set()
+        await go_on.wait()
+        await finish(key, answer)
+
+    bench.calls.finish = slow_finish  # type: ignore[method-assign]
+    env = environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await writing.wait()
+    env.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert len(bench.calls.answers) == 1
+
+
+async def test_an_unusable_answer_is_stored_and_accounted() -> None:
+    """An answer that was paid and cannot be used is journalled: a second attempt gives the same failure unpaid."""
+    paid = Usage(model_calls=1, input_tokens=9, cost_usd=0.5)
+    bench = Bench(errors.InvalidOutput("not of the schema", usage=paid))
+    first, second = await bench.failed_plan(), await bench.failed_plan()
+    assert len(bench.engine.tasks) == 1
+    for failure in (first, second):
+        assert (failure.type, failure.non_retryable) == (failures.INVALID_MODEL_OUTPUT, True)
+        assert Usage.model_validate(failure.details[0]["usage"]) == paid
+
+
+async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
+    """A plan without sub-queries is an unusable answer with the problem and the usage of the call."""
+    failure = await Bench(roles.PlannerAnswer(sub_queries=[])).failed_plan()
+    assert failure.type == failures.INVALID_MODEL_OUTPUT
+    assert "sub-query" in failure.details[0]["problem"]
+    assert failure.details[0]["usage"]["model_calls"] == 1
+
+
+async def test_a_failing_store_does_not_waste_a_paid_answer() -> None:
+    """If the answer cannot be written down, the run still gets it, with a warning."""
+    bench = Bench(PLAN)
+
+    async def full(key: str, answer: str) -> None:
+        raise errors.StorageFull("no room")
+
+    bench.calls.finish = full  # type: ignore[method-assign]
+    output = await bench.plan()
+    assert output.sub_queries
+    assert any("could not be stored" in warning for warning in output.account.warnings)
+
+
+async def test_a_free_engine_needs_no_call_store() -> None:
+    """An engine that costs nothing is asked directly, every time."""
+    bench = Bench(PLAN, paid=False)
+    await bench.plan()
+    await bench.plan()
+    assert len(bench.engine.tasks) == 2
+    assert bench.calls.log == []
+
+
+async def test_the_extractive_engine_is_given_no_prompt() -> None:
+    """Without a model no prompt is rendered, and the account names no version of one."""
+    engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
+    activities = role_activities(engine, MemoryContent())
+    output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
+    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
+
+
+async def test_an_engine_that_is_not_there_is_named() -> None:
+    """A worker without the wanted engine refuses for good, and says what to look at."""
+    failure = await Bench(PLAN).failed_plan(engine=EngineKind.EXTRACTIVE)
+    assert (failure.type, failure.non_retryable) == (failures.MODEL_REJECTED, True)
+    assert "research doctor" in failure.message
+
+
+async def test_an_endpoint_that_keeps_failing_is_given_up() -> None:
+    """Other transient errors are tried three times; the count travels with the heartbeats of the attempts."""
+    bench = Bench(errors.Unavailable("503"))
+    retried = []
+    details: list[Any] = []
+    for _ in range(3):
+        beats: list[Any] = []
+        retried.append(not (await bench.failed_plan(details=details, beats=beats)).non_retryable)
+        details = list(beats[-1])
+    assert retried == [True, True, False]
+
+
+async def test_being_told_to_wait_uses_up_nothing() -> None:
+    """A rate limit is waited for however often it happens."""
+    beats: list[Any] = []
+    failure = await Bench(errors.RateLimited("wait", retry_after=1)).failed_plan(details=[2, 7], beats=beats)
+    assert not failure.non_retryable
+    assert beats[-1][:2] == (2, 8)
+
+
+async def test_nothing_is_paid_for_a_cancelled_run() -> None:
+    """Its workflow may hear of the cancellation only later; the call that would be paid for asks the server itself."""
+    bench, asked = Bench(PLAN), list[str]()
+
+    async def is_cancelled(research_id: str) -> bool:
+        asked.append(research_id)
+        return True
+
+    bench.activities = role_activities(bench.engine, bench.content, bench.calls, is_cancelled)
+    for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):
+        failure = await bench.failed_plan(**late)
+        assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
+    assert (bench.engine.tasks, bench.calls.log, len(asked)) == ([], [], 2)
+    # Whose workflow has asked just now was not cancelled before: the server is not asked.
+    await bench.plan()
+    assert (len(bench.engine.tasks), len(asked)) == (1, 2)
+
+
+async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
+    """Three workers were lost: if one of them stored its answer it is taken, else no further call is made."""
+    bench = Bench(PLAN)
+    paid = await bench.plan()
+    assert await bench.plan(attempt=4) == paid
+    failure = await bench.failed_plan(attempt=4, operation="op/2", repair="another request")
+    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
+    assert len(bench.engine.tasks) == 1
+    assert bench.calls.log[-2:] == ["begin", "release"]
+    assert (await bench.failed_plan(attempt=5)).type == failures.WORKER_LOST
+
+
+async def test_a_retry_that_is_wanted_at_once_is_counted_all_the_same() -> None:
+    """An endpoint that breaks and says `Retry-After: 0` is given up like any other."""
+    failure = await Bench(errors.Unavailable("503", retry_after=0)).failed_plan(details=[2, 0])
+    assert failure.non_retryable
+
+
+def test_one_activity_per_role_with_the_role_s_types() -> None:
+    """Each role is registered under its own name, with exactly its input and output types."""
+    registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
+    assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
+        (role.activity, [role.input], role.result) for role in declared_roles()
+    ]
+
+
+async def test_a_registered_activity_does_its_role() -> None:
+    """What is registered is what runs."""
+    bench = Bench(PLAN)
+    output = await environment().run(bench.activities.register()[0], plan_input())
+    assert isinstance(output, roles.PlannerAnswer)
+
+
+async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
+    """From the registered activity to the call of the SDK, over the task that shields it from a cancellation."""
+    frames: list[str] = []
+
+    class Watching(AnthropicChat):
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            code = [info.frame.f_code for info in inspect.stack(0)] + [
+                part for task in others for part in suspended(task)
+            ]
+            own = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
+            frames.extend(each.co_name for each in code if each.co_filename.startswith(own))
+            return await super().complete(request)
+
+    async with MessagesApi() as api:
+        chat = Watching(api_key="test", base_url=api.base_url)
+        endpoint = ModelEndpoint("default", "h", chat, lambda _: EndpointCapabilities())
+        engine = LanguageModelEngine(ModelDirectory({"default": endpoint}), PriceTable(), OpenLimiter())
+        activities = role_activities(engine, MemoryContent())
+        planner = next(each for each in activities.register() if each.__name__ == roles.PLANNER.activity)
+        await environment().run(planner, plan_input())
+        await engine.close()
+    walk = [*(name for name in frames if name not in ("_beat", "_renew")), "complete"]
+    assert {"do_role", "answer", "complete"} <= set(walk)
+    assert len(walk) <= 10, walk
+
+
+def suspended(task: asyncio.Task[Any]) -> Iterator[CodeType]:
+    """Code of the coroutines that a task is suspended in."""
+    coroutine: Any = task.get_coro()
+    while coroutine is not None:
+        if hasattr(coroutine, "cr_code"):
+            yield coroutine.cr_code
+        coroutine = getattr(coroutine, "cr_await", None)

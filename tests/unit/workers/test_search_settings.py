@@ -1,0 +1,186 @@
+"""From the environment to search providers of the web."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.request import SourceType
+from providers.errors import NotConfigured
+from providers.search.anthropic_search import AnthropicSearch
+from providers.search.declarations import declared_names
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
+from tests.fakes.search_apis import SearchApis, asking
+from workers.resolution_inputs import search_choices, web_search_of
+from workers.searching import open_search_providers, search_model, user_agent
+from workers.settings.loading import Settings, SettingsError, load_settings
+
+SERVICES = [name for name in declared_names() if name != "anthropic"]
+
+
+def loaded(folder: Path, **environment: str) -> Settings:
+    """The settings of these variables alone."""
+    return load_settings(environment=environment, user_folder=folder)
+
+
+def variables(server: SearchApis) -> dict[str, str]:
+    """Every variable, pointing at the loopback server."""
+    keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
+    addresses = {f"{name.upper()}_BASE_URL": server.url(name) for name in SERVICES if name != "searxng"}
+    return {**keys, **addresses, "GOOGLE_CSE_ID": CSE_ID, "SEARXNG_URL": server.url("searxng")}
+
+
+async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
+    """With all variables set, all providers exist in their order, with their own keys and addresses (S0-102)."""
+    async with SearchApis() as server:
+        settings = loaded(tmp_path, **variables(server))
+        async with open_search_providers(settings.web_search) as providers:
+            assert list(providers) == SERVICES
+            for name, provider in providers.items():
+                assert provider.name == name
+                assert len((await provider.search(asking(name))).hits) == 10
+    assert [asked.provider for asked in server.asked] == SERVICES
+    assert {asked.headers["user-agent"].split("/")[0] for asked in server.asked} == {"durable-research"}
+
+
+async def test_the_contact_is_told_to_every_service(tmp_path: Path) -> None:
+    """A service can turn to whoever runs this; Wikimedia asks every client for an address (X-16)."""
+    async with SearchApis() as server:
+        settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
+        async with open_search_providers(settings.web_search, contact=settings.web.contact) as providers:
+            for name, provider in providers.items():
+                await provider.search(asking(name))
+    assert len(server.asked) == len(SERVICES)
+    assert {asked.headers["user-agent"] for asked in server.asked} == {user_agent("https://example.org/bot")}
+    assert user_agent("https://example.org/bot").endswith(" (https://example.org/bot)")
+    assert user_agent().endswith(" (self-hosted research)")
+
+
+async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: Path) -> None:
+    """The cheapest configured model asks the public endpoint; what it costs is known (X-16)."""
+    settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEYS["anthropic"], RESEARCH_MODEL="m", RESEARCH_MODEL_SIMPLE=MODEL)
+    model = search_model(settings)
+    assert model is not None
+    assert (model.model, model.base_url) == (MODEL, None)
+    async with open_search_providers(settings.web_search, model=model) as providers:
+        assert list(providers) == ["semantic_scholar", "wikipedia", "anthropic"]
+        assert isinstance(providers["anthropic"], AnthropicSearch)
+        assert providers["anthropic"].address == "https://api.anthropic.com"
+    async with SearchApis() as server:
+        here = replace(model, base_url=server.url("anthropic"))
+        async with open_search_providers(settings.web_search, ["anthropic"], model=here) as providers:
+            answer = await providers["anthropic"].search(asking("anthropic"))
+    assert len(answer.hits) == 10
+    assert answer.cost_usd == pytest.approx(0.0125)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"ANTHROPIC_API_KEY": "planted"},
+        {"RESEARCH_MODEL": MODEL},
+        {"RESEARCH_MODEL": MODEL, "ANTHROPIC_API_KEY": "planted", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"},
+    ],
+)
+async def test_no_other_endpoint_is_taken_for_one_that_searches(tmp_path: Path, environment: dict[str, str]) -> None:
+    """A key without a model, a model without a key, and an endpoint of one's own search nothing."""
+    settings = loaded(tmp_path, **environment)
+    assert search_model(settings) is None
+    with pytest.raises(NotConfigured, match="anthropic cannot be used: needs a model endpoint"):
+        async with open_search_providers(settings.web_search, ["anthropic"]):
+            pass
+
+
+def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
+    """Of the models of all tiers, the one at the public endpoint searches; its name is sent without the endpoint's."""
+    (tmp_path / "research.toml").write_text(
+        '[models]\nsimple = "local:small"\ncomplex = ["local:large", "public:claude-opus-5-5"]\n'
+        '[models.endpoints.local]\nbase_url = "http://127.0.0.1:9"\n'
+        '[models.endpoints.public]\nbase_url = "https://api.anthropic.com"\n'
+    )
+    model = search_model(loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted"))
+    assert model is not None
+    assert (model.model, model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
+    assert search_model(loaded(tmp_path)) is None
+
+
+def test_an_operator_can_say_that_a_gateway_searches(tmp_path: Path) -> None:
+    """Then it is asked, and the line that tells where queries go names it: a capability is data, not a host's name."""
+    (tmp_path / "research.toml").write_text(
+        '[models]\ndefault = "m"\nbase_url = "http://127.0.0.1:9"\n[models.endpoints.default]\nsearches_web = true\n'
+    )
+    settings = loaded(tmp_path)
+    model = search_model(settings)
+    assert model is not None
+    assert (model.model, model.base_url) == ("m", "http://127.0.0.1:9")
+    chosen = {choice.name: choice for choice in search_choices(settings)}
+    assert (chosen["anthropic"].available, chosen["anthropic"].host) == (True, "127.0.0.1:9")
+
+
+def test_choices_say_where_queries_go(tmp_path: Path) -> None:
+    """Addresses of one's own are named as hosts, without what else stands in them."""
+    settings = loaded(tmp_path, SEARXNG_URL="https://me:word@search.example/x", BRAVE_BASE_URL="http://127.0.0.1:80")
+    hosts = {choice.name: choice.host for choice in settings.web_search.choices(["searxng", "brave", "tavily"])}
+    assert hosts == {"searxng": "search.example", "brave": "127.0.0.1:80", "tavily": "api.tavily.com"}
+
+
+@pytest.mark.parametrize("name", [name for name in SERVICES if name in KEYS])
+async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path, name: str) -> None:
+    """The others are made; asked for alone it is refused; no line shows the key (S0-102)."""
+    variable = f"{name.upper()}_API_KEY"
+    async with SearchApis() as server:
+        settings = loaded(tmp_path, **{**variables(server), variable: "planted key"})
+        async with open_search_providers(settings.web_search) as providers:
+            assert list(providers) == [other for other in SERVICES if other != name]
+    choices = {choice.name: choice for choice in search_choices(settings)}
+    assert (choices[name].available, choices[name].reason) == (False, f"{variable} holds characters that no key has")
+    with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):
+        async with open_search_providers(settings.web_search, [name]):
+            pass
+    told = web_search_of(settings).choose(None, list(SourceType))
+    assert [choice.name for choice in told if not choice.available and choice.name in KEYS] == [name]
+    assert "planted key" not in json.dumps(settings.describe())
+
+
+def test_a_model_whose_key_cannot_be_one_searches_nothing(tmp_path: Path) -> None:
+    """The other providers are there all the same."""
+    assert search_model(loaded(tmp_path, ANTHROPIC_API_KEY="planted key", RESEARCH_MODEL=MODEL)) is None
+
+
+async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
+    """Without any variable the two remain that need no key (S0-102, S0-171)."""
+    async with open_search_providers(loaded(tmp_path).web_search) as providers:
+        assert list(providers) == ["semantic_scholar", "wikipedia"]
+
+
+@pytest.mark.parametrize(("name", "said"), [("tavily", "set TAVILY_API_KEY"), ("altavista", "there are: tavily")])
+async def test_a_provider_that_cannot_be_asked_is_refused_by_name(tmp_path: Path, name: str, said: str) -> None:
+    """Asked for alone, a provider says what it lacks; an unknown one is no provider."""
+    with pytest.raises(NotConfigured, match=said):
+        async with open_search_providers(loaded(tmp_path).web_search, [name]):
+            pass
+
+
+def test_keys_are_secrets_everywhere(tmp_path: Path) -> None:
+    """Neither what is shown nor what is hashed nor an error holds a key; the log's redaction knows them all."""
+    planted = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
+    settings = loaded(tmp_path, SEARXNG_URL="https://me:planted-password@search.example", **planted)
+    shown = json.dumps(settings.describe()) + repr(settings)
+    assert not any(key in shown for key in KEYS.values())
+    assert "planted-password" not in json.dumps(settings.describe())
+    assert set(KEYS.values()) | {"planted-password"} <= set(settings.secrets())
+    assert settings.digest() == loaded(tmp_path).digest()
+
+
+def test_empty_variables_are_unset(tmp_path: Path) -> None:
+    """An empty key is no key."""
+    choices = {choice.name: choice for choice in loaded(tmp_path, TAVILY_API_KEY=" ").web_search.choices()}
+    assert not choices["tavily"].available
+
+
+def test_keys_do_not_belong_into_the_file(tmp_path: Path) -> None:
+    """Secrets come from the environment only: the file refuses them by name."""
+    (tmp_path / "research.toml").write_text('[web_search]\ntavily_api_key = "x"\n')
+    with pytest.raises(SettingsError, match="web_search: unknown key"):
+        loaded(tmp_path)
