@@ -48,20 +48,21 @@ async def preflight(
     stored: ResolvedResearch | None = None,
     *,
     probes: bool = True,
-) -> str | None:
-    """Print where text goes and, before a paid call, the expected amounts; give the line about egress.
+    resolves: bool = True,
+) -> None:
+    """Print where text goes and, before a paid call, the expected amounts.
 
     `stored` is the resolution of a run that is resumed. `probes` connects to its services first. A dry run prints the
-    question, and with `--json` the effective request. Raises `CommandError` for a request that cannot be met here. A
-    cluster's workers resolve requests: then the line is None.
+    question, and with `--json` the effective request. Workers of other processes (a cluster, or without `resolves`)
+    decide by themselves where text goes. Raises `CommandError` for a request that cannot be met here.
     """
     request, settings = wanted.request, context.settings
-    if settings.uses_cluster and not options.dry_run:
+    if not options.dry_run and (settings.uses_cluster or not resolves):
         if not options.quiet:
             limits = effective_limits(preset(request.strategy, request.depth), request.limits)
-            print_hint("the cluster's workers decide where text goes: see `research status`")
+            print_hint("the workers decide where text goes: see `research status`")
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
-        return None
+        return
     if stored is None:
         resolved = _resolve(request, settings)
     else:
@@ -84,7 +85,6 @@ async def preflight(
     elif not options.quiet:
         for line in _lines(resolved, estimate, settings):
             print_progress(line)
-    return resolved.egress
 
 
 def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Settings) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from pydantic import ValidationError
 from rich.text import Text
 
-from client.cli.context import CommandContext, open_context
+from client.cli.context import RunInfo, open_context
 from client.cli.errors import CommandError, ExitCode, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import ask, confirm, print_hint, print_json, print_progress, print_result
@@ -41,8 +41,8 @@ commands = Commands()
 async def _open_run(given: str, config: Path | None) -> AsyncIterator[ResearchHandle]:
     """Open a handle on a run of the running server. Raises `CommandError`."""
     async with open_context(Flags(config=config)) as context:
-        research_id = await context.resolve(given)
-        yield (await context.running_client()).handle(research_id)
+        run = await context.find(given)
+        yield (await context.running_client()).handle(run.research_id)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ async def plan(
         raise CommandError("--edit and --set exclude each other: use one of them")
     changes = edit or set_file is not None
     async with open_context(Flags(config=config), reads_only=not changes) as context:
-        research_id = await context.resolve(given)
-        known = await _load_plan(context, research_id)
+        run = await context.find(given)
+        research_id, known = run.research_id, await _load_plan(run)
         if not changes:
             if as_json:
                 print_json(known.model_dump(mode="json"))
@@ -233,17 +233,16 @@ async def cancel(
 # --- plans ---------------------------------------------------------------------------------------------------------
 
 
-async def _load_plan(context: CommandContext, research_id: str) -> PlanAnswer:
+async def _load_plan(run: RunInfo) -> PlanAnswer:
     """Load the plan of the running run, else the stored one. Raises `CommandError`."""
-    client = await context.client_if_running()
-    if client is not None and await context.is_running(research_id):
+    if run.handle is not None and run.running:
         try:
-            return await client.handle(research_id).plan()
+            return await run.handle.plan()
         except ClientError as error:
             print_hint(f"{error}\nthis is the plan as of the last checkpoint")
-    state = await context.stored_state(research_id)
+    state = run.state
     if state is None:
-        raise CommandError(f"nothing is stored of the run {research_id} yet: see `research watch {research_id}`")
+        raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
     return PlanAnswer(
         version=state.plan.version,
         approved_version=state.approved_version,

@@ -87,7 +87,6 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["export", "last"], 2, "choose one form"),
         (["export", "last", "--format", "rtf"], 2, "--format is one of"),
         (["list", "--outcome", "done"], 2, "takes running, queued"),
-        (["list", "--since", "yesterday"], 2, "2026-11-20, or 12h"),
         (["doctor", "--search", "x"], 2, "--corpus NAME or --provider NAME"),
         (["doctor", "--search", " ", "--corpus", "manual"], 2, "1 to 2,000 characters"),
         (["doctor", "--search", "x", "--provider", "altavista"], 2, "choose one of tavily"),
