@@ -105,7 +105,7 @@ def _print_summary(
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):
-        print_result(Text(f"  {line}", style="yellow"))
+        print_result(Text(pasteable(f"  {line}"), style="yellow"))
     main = paths.get("html") or paths.get("md")
     if main is not None:
         others = ", ".join(form for form in paths if paths[form] != main)

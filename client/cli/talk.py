@@ -18,7 +18,7 @@ from rich.text import Text
 from client.cli.context import RunInfo, open_context
 from client.cli.errors import CommandError, ExitCode, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
-from client.cli.output import ask, confirm, print_hint, print_json, print_progress, print_result
+from client.cli.output import print_hint, print_json, print_progress, print_result
 from client.client_errors import ClientError, MessageRefused
 from client.handle import ResearchHandle
 from client.view.console import Ask
@@ -111,16 +111,9 @@ async def approve(
     """
     async with _open_run(given, config) as handle:
         if version is None:
-            waiting = await _require_wait(handle, WaitKind.APPROVAL)
-            command = waiting.ways(handle.research_id)[0]
-            print_plan(await handle.plan(), handle.research_id)
-            if not confirm("Begin with this plan?", f"name the version that you have seen: {command}"):
-                print_hint(f"not approved; the run waits: {command}")
-                return ExitCode.COMPLETED
-            version = waiting.plan_version
-            if phrase is None and waiting.phrase is not None:
-                phrase = ask(f"   type “{waiting.phrase}”", command)
-        print_result(await handle.approve_plan(version, phrase))
+            await _ask_here(handle, WaitKind.APPROVAL)
+        else:
+            print_result(await handle.approve_plan(version, phrase))
         print_hint(f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
@@ -161,12 +154,11 @@ async def answer(
     if skip and texts:
         raise CommandError("--skip continues without answers: leave them out, or leave --skip out")
     async with _open_run(given, config) as handle:
-        waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
-        if not skip and not texts:
-            for place, question in enumerate(waiting.questions, start=1):
-                print_progress(f"{place}. {question}")
-                texts.append(ask("   answer", f'research answer {handle.research_id} "…"'))
-        print_result(await handle.answer(texts, waiting.round))
+        if skip or texts:
+            waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
+            print_result(await handle.answer(texts, waiting.round))
+        else:
+            await _ask_here(handle, WaitKind.CLARIFICATION)
     return ExitCode.COMPLETED
 
 
@@ -369,6 +361,14 @@ async def _require_wait(handle: ResearchHandle, kind: WaitKind) -> Waiting:
 
 
 # --- questions of `run` at this terminal ---------------------------------------------------------------------------
+
+
+async def _ask_here(handle: ResearchHandle, kind: WaitKind) -> None:
+    """Ask the open question of a run at this terminal. Raises `CommandError` without one, and without a terminal."""
+    waiting = await _require_wait(handle, kind)
+    if not sys.stdin.isatty():
+        raise CommandError(f"there is no terminal to ask at: {waiting.ways(handle.research_id)[0]}")
+    await TerminalAsker(handle).ask(waiting)
 
 
 class LeftWaiting(Exception):

@@ -152,17 +152,6 @@ def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     assert not (folder / "home" / "engine").exists()
 
 
-@pytest.mark.parametrize("arguments", [["run", "Why?"], ["run", "Why?", "--dry-run"], ["run", "Why?", "--quiet"]])
-def test_a_run_without_any_search_provider_is_refused_before_it_starts(folder: Path, arguments: list[str]) -> None:
-    """Providers that cannot be reached are named with the reason, and the others that could be set up (S0-102)."""
-    silent = dict.fromkeys(("WIKIPEDIA_BASE_URL", "SEMANTIC_SCHOLAR_BASE_URL", "SEARXNG_URL"), "http://127.0.0.1:1")
-    done = research(*arguments, **silent)
-    assert (done.exit_code, done.stdout) == (7, "")
-    for words in ("searxng: 127.0.0.1 is not reachable at port 1", "wikipedia: ", "set TAVILY_API_KEY", "--corpus DIR"):
-        assert words in done.stderr
-    assert not (folder / "home" / "engine").exists()
-
-
 def test_a_file_of_the_working_directory_is_not_read(folder: Path, endpoint: str) -> None:
     """A stranger's research.toml names a model, a host and a folder: none counts unless the user names the file."""
     (folder / "research.toml").write_text(
