@@ -38,7 +38,7 @@ from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
 from workers.resolution_inputs import configuration_of, search_choices
-from workers.search_providers import open_search_providers, search_model
+from workers.searching import open_search_providers, search_model
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state

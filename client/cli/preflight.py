@@ -26,7 +26,7 @@ from providers.models.prices import PriceTable
 from providers.search.availability import probe, probe_address
 from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from workers.resolution_inputs import configuration_of, search_choices
-from workers.search_providers import open_search_providers, search_model
+from workers.searching import open_search_providers, search_model
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workflows.rules.provider_choice import with_providers, without

@@ -27,7 +27,7 @@ from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
 from workers.pools import run_pools
-from workers.search_pool import open_searching, search_limits
+from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSettings
 from workers.settings.web_search import WebSearchSettings

@@ -23,7 +23,7 @@ EXAMPLE = ROOT / "examples" / "search_provider"
 SEARCH = """
 import asyncio, json
 from contracts.messages import SearchRequest
-from workers.search_providers import open_search_providers
+from workers.searching import open_search_providers
 from workers.settings.loading import load_settings
 
 async def main():

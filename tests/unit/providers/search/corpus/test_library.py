@@ -87,6 +87,7 @@ async def test_words_that_occur_nowhere_are_counted_as_zero(library):
     response = await ask(library, "CockroachDB sharding")
     assert response.hits == []
     assert response.term_documents == {"cockroachdb": 0, "shard": 0}
+    assert (await ask(library, "Vaccum of the databse")).spellings == {"vaccum": "Vacuum", "databs": "database"}
 
 
 async def test_the_rank_window_moves_on(library):
