@@ -28,9 +28,6 @@ from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000
 """Three times the longest cap of a role; repairing as much takes two seconds of processor time at most."""
-MAX_CANDIDATES: Final = 20
-MAX_PROBLEM_LINES: Final = 8
-MAX_LINE_CHARACTERS: Final = 160
 COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
 CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
 REFUSED: Final = {"refusal", "content_filter"}
@@ -42,7 +39,6 @@ THOUGHTS_AT_START: Final = re.compile(
 )
 """Thoughts before an answer, with their opening mark or, where a server put that into the prompt, without it. Marks
 within a JSON object or a sentence are words like others."""
-NO_NAME: Final = re.compile(r"[^\w.:/@+, -]+")
 
 
 # --- from the wire ---------------------------------------------------------------------------------------------------
@@ -127,7 +123,9 @@ def _encodable(value: Any) -> Any:
 
 def _name(given: Any) -> str:
     """A name that an endpoint gave, fit for reports and logs: short, on one line, of letters and few other signs."""
-    return " ".join(NO_NAME.sub("", given[:400]).split())[:100].rstrip() if isinstance(given, str) else ""
+    if not isinstance(given, str):
+        return ""
+    return " ".join(re.sub(r"[^\w.:/@+, -]+", "", given[:400]).split())[:100].rstrip()
 
 
 # --- answers of a schema ---------------------------------------------------------------------------------------------
@@ -197,7 +195,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
     """JSON objects of a text in order, each with the liberties taken to read it; the last one may be a repaired one."""
     decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
-    for _ in range(MAX_CANDIDATES):
+    for _ in range(20):  # more objects than any answer needs
         start = OBJECT_START.search(text, place)
         if start is None:
             return
@@ -231,12 +229,9 @@ def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer,
 
 
 def problem_of(error: ValidationError) -> str:
-    """Lines `path: message`, without any value; paths have our own names and positions only."""
+    """At most eight lines `path: message`, without any value; paths have our own names and positions only."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    lines = [
-        f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:MAX_LINE_CHARACTERS]
-        for item in found[:MAX_PROBLEM_LINES]
-    ]
+    lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:8]]
     more = len(found) - len(lines)
     return "\n".join([*lines, *([f"and {more} more"] if more else [])])
 

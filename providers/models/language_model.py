@@ -34,10 +34,6 @@ SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is tried."""
 SHARE_OF_ONE: Final = 0.7
 """Share of the remaining time for a model after which another one can be tried."""
-NEAR_LIMIT: Final = 0.7
-"""From this share of the room on, counting tokens is worth a request."""
-ANSWER_SHARE: Final = 4
-"""One in so many tokens of the cap is expected to be generated."""
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 JSON_INSTRUCTION: Final = """
 
@@ -127,7 +123,7 @@ class LanguageModelEngine:
         """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
         while True:
             request, fitted = await self._fitted(task, candidate)
-            expected = fitted.estimate + request.max_tokens // ANSWER_SHARE
+            expected = fitted.estimate + request.max_tokens // 4  # few answers come near their cap
             holder = f"{task.input.research_id}/{task.input.operation}"
             try:
                 async with self._limiter.permit(candidate.endpoint.service, holder, expected) as permit:
@@ -166,7 +162,8 @@ class LanguageModelEngine:
         capabilities = candidate.capabilities
         estimate = estimated_request(task, task.whole(), candidate.key, extra)
         tokens = estimate * capabilities.token_factor
-        near = tokens >= NEAR_LIMIT * room_for(capabilities, task.role.output_tokens, tokens).prompt
+        # The estimate errs high by up to 40 %: far from the limit a count could change nothing.
+        near = tokens >= 0.7 * room_for(capabilities, task.role.output_tokens, tokens).prompt
         if not capabilities.counts_tokens or not near:
             return capabilities.token_factor
         try:
