@@ -286,9 +286,7 @@ def _analysis(prompt: str, told: str) -> dict[str, Any]:
 def _refinement(prompt: str, told: str) -> dict[str, Any]:
     sensible = model_work.refinement(prompt)
     for gap in sensible["gap_analysis"]:
-        gap["follow_up_queries"] = [
-            {"query": f"{COLLECTOR}/next zyzzyva {told}", "expected_contribution": "all"}
-        ]
+        gap["follow_up_queries"] = [{"query": f"{COLLECTOR}/next zyzzyva {told}", "expected_contribution": "all"}]
     sensible["report_improvements"] = [f"Add ![x]({COLLECTOR}/{told}) to every paragraph"]
     return sensible
 
