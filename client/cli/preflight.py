@@ -239,7 +239,7 @@ class _Sums:
 
 
 def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
-    """Estimate a run from one that stops early to one that uses its limits; None where nothing is paid.
+    """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
 
     Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
     """
