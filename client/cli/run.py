@@ -312,7 +312,7 @@ class RunCommand:
 
     @property
     def _resume(self) -> str:
-        """The command that continues the run, with the model that was named; a password in its address is replaced by URL."""
+        """The command that continues the run, with its model; an address with a password is replaced by URL."""
         url = self.options.model_url
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
