@@ -101,17 +101,15 @@ def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
     queries = plural(limits.max_sub_queries, "sub-query")
     unit = "hours" if limits.deadline_seconds >= 3_600 else "minutes"
     parts = [
-        f"{steps} in {iterations}"
-        if limits.max_steps
-        else f"{iterations} of {plural(limits.max_sub_queries, 'sub-query')}",
+        f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}",
         plural(limits.max_sources, "source"),
         f"{duration(limits.deadline_seconds)} {unit}",
     ]
     amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
     parts += [plural(amount, noun) for amount, noun in amounts if amount is not None]
-    return ", ".join(
-        [*parts, *([f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else [])]
-    )
+    if limits.max_cost_usd is not None and paid:
+        parts.append(f"{limits.max_cost_usd:.2f} USD")
+    return ", ".join(parts)
 
 
 # --- resolving ---------------------------------------------------------------------------------------------------
