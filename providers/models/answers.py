@@ -19,11 +19,11 @@ from pydantic_core import from_json
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
-from contracts.tools import ToolSpec
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
+from providers.models.model_errors import shown_name
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000
@@ -59,13 +59,15 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     blocks = [block for block in message["content"] if isinstance(block, dict)]
     tokens, warnings = read_tokens(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    names = (message.get("model"), message.get("stop_reason"))
+    model, stop_reason = (shown_name(name) if isinstance(name, str) else "" for name in names)
     called = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL]
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=called[0].get("input") if called else None,
-        stop_reason=_name(message.get("stop_reason")) or None,
+        stop_reason=stop_reason or None,
         tokens=tokens,
-        model=_name(message.get("model")) or requested_model,
+        model=model or requested_model,
         warnings=warnings,
         blocks=blocks,
     )
@@ -119,13 +121,6 @@ def _encodable(value: Any) -> Any:
     """Replace lone surrogates, which JSON may spell and UTF-8 cannot carry."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-
-
-def _name(given: Any) -> str:
-    """A name that an endpoint gave, fit for reports and logs: short, on one line, of letters and few other signs."""
-    if not isinstance(given, str):
-        return ""
-    return " ".join(re.sub(r"[^\w.:/@+, -]+", "", given[:400]).split())[:100].rstrip()
 
 
 # --- answers of a schema ---------------------------------------------------------------------------------------------
@@ -237,16 +232,10 @@ def problem_of(error: ValidationError) -> str:
 
 
 # --- turns of roles with tools ---------------------------------------------------------------------------------------
-def tool_definition(tool: ToolSpec[Any]) -> dict[str, Any]:
-    """A tool as the Messages API takes it."""
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
-
-
 def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
-    """The tools that may be called in this turn; none for a role without tools."""
-    if not isinstance(task.input, ToolTurnInput):
-        return []
-    return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
+    """The tools that may be called in this turn, as the Messages API takes them; none for a role without tools."""
+    tools = offered_tools(task.role, task.input) if isinstance(task.input, ToolTurnInput) else []
+    return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
 
 
 def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:

@@ -7,11 +7,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from contracts.outcome import Usage
-from contracts.roles import RoleAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerUnusable,
@@ -46,14 +46,6 @@ An earlier reply to this request could not be used, for these reasons:
 Do the work again and avoid them."""
 
 Failures = list[tuple[ModelCandidate, ProviderError]]
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A reply with the fitted prompt that it answers."""
-
-    reply: ChatReply
-    fitted: FittedPrompt
 
 
 class LanguageModelEngine:
@@ -92,12 +84,12 @@ class LanguageModelEngine:
                 break
             until = deadline - (left * (1 - SHARE_OF_ONE) if waiting else 0)
             try:
-                exchange = await self._exchange(task, candidate, until)
+                reply, fitted = await self._exchange(task, candidate, until)
             except ProviderError as error:
                 failures.append((candidate, error))
                 waiting = [other for other in waiting if _may_follow(error, candidate, other)]
             else:
-                return await self._read(task, candidate, exchange, failures)
+                return await self._read(task, candidate, reply, fitted, failures)
         raise _error_of(failures)
 
     async def close(self) -> None:
@@ -119,7 +111,9 @@ class LanguageModelEngine:
             raise NotConfigured(f"the role calls tools, and {shown} takes none: name another model or another strategy")
         return able
 
-    async def _exchange(self, task: EngineTask, candidate: ModelCandidate, until: float) -> Exchange:
+    async def _exchange(
+        self, task: EngineTask, candidate: ModelCandidate, until: float
+    ) -> tuple[ChatReply, FittedPrompt]:
         """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
         while True:
             request, fitted = await self._fitted(task, candidate)
@@ -138,7 +132,7 @@ class LanguageModelEngine:
                 self._weakened[candidate.key] = weaker
                 candidate = replace(candidate, capabilities=weaker)
             else:
-                return Exchange(reply, fitted)
+                return reply, fitted
 
     async def _fitted(self, task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, FittedPrompt]:
         """The request for a task in the strongest mode that the model supports, and how it fits."""
@@ -173,12 +167,18 @@ class LanguageModelEngine:
             return capabilities.token_factor
 
     async def _read(
-        self, task: EngineTask, candidate: ModelCandidate, exchange: Exchange, failures: Failures
+        self,
+        task: EngineTask,
+        candidate: ModelCandidate,
+        reply: ChatReply,
+        fitted: FittedPrompt,
+        failures: Failures,
     ) -> EngineAnswer:
-        reply, fitted = exchange.reply, exchange.fitted
         usage = self._usage(candidate, reply.tokens)
         try:
-            content, liberties = await _answer_of(task, candidate, reply)
+            # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
+            read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
+            content, liberties = await asyncio.to_thread(read, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
@@ -204,13 +204,6 @@ class LanguageModelEngine:
 def time_for_call(limit_seconds: float) -> float:
     """Seconds that a call may take so that its failure is reported within the caller's time limit."""
     return max(limit_seconds * 0.9, limit_seconds - 10)
-
-
-async def _answer_of(task: EngineTask, candidate: ModelCandidate, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
-    if task.role.tools:
-        return turn_of(candidate.key, reply)
-    # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
-    return await asyncio.to_thread(answer_of, task.role, reply)
 
 
 def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, str]:

@@ -16,7 +16,6 @@ from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import search_declaration
 from providers.search.web_api import WebSearch, web_client
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
-from tests.fakes.permissions import PERMITTED
 from tests.fakes.search_answers import (
     CSE_ID,
     KEYS,
@@ -31,6 +30,7 @@ from tests.fakes.search_answers import (
     items,
     refused,
 )
+from tests.fakes.states import PERMITTED
 
 TRICKLE_SECONDS = 0.02
 SCENARIOS = (

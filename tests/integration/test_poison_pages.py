@@ -16,8 +16,7 @@ from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import WebReader
 from providers.reading.robots import Robots
-from tests.fakes.poison import POISON, READ, Poison
-from tests.fakes.poison_formats import FORMAT_POISON
+from tests.fakes.poison import FORMAT_POISON, POISON, READ, Poison
 from tests.fakes.web import WebServer, page, reply
 
 pytestmark = pytest.mark.integration

@@ -13,8 +13,7 @@ from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
-from tests.fakes.documents import one_page_pdf
-from tests.fakes.office_documents import presentation, saved, workbook
+from tests.fakes.office_documents import one_page_pdf, presentation, saved, workbook
 
 PAGES = {
     "wal.html": "<title>Write-Ahead Log</title><h1>Write-Ahead Log</h1><p>Every change is first written to the log.</p>"
