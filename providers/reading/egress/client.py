@@ -1,8 +1,8 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
 Checks are made where they cannot be bypassed: the text of each URL in `address_rules`, the address of each connection
-in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies, credentials
-or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
+in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
+credentials or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
 """
 
 import asyncio
