@@ -259,7 +259,7 @@ async def export(
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
 
     A bundle is a ZIP file: the report in its three forms, the archived text of each source, and a manifest of SHA-256
-    hashes. `research audit FILE.zip` checks it with nothing else at hand. You may not have the right to pass on the
+    hashes. `research audit FILE.zip` checks it without any other file. You may not have the right to pass on the
     texts of others: --quotes-only includes only the quoted passages.
 
     research export last --bundle vacuum.zip

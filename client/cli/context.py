@@ -285,7 +285,7 @@ class RunInfo:
 
     @property
     def resolved(self) -> ResolvedResearch | None:
-        """Its resolution, as far as it is stored."""
+        """Its stored resolution, or None."""
         return None if self.state is None else self.state.resolved
 
     async def question(self) -> str | None:

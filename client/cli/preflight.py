@@ -1,8 +1,7 @@
 """Before a run begins: resolve its request as a worker would, probe its services, and print egress and estimate."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from activities.preparation import RunRefused, resolve, resolve_again
@@ -98,18 +97,16 @@ def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Se
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
     """Word the limits of a run, with that of its cost if it is `paid`."""
-    if limits.agent_seconds:
-        rounds = f"{plural(limits.max_steps, 'step')}, {plural(limits.max_iterations - 1, 'cycle')} of agents"
-    elif limits.max_steps:
-        rounds = f"{plural(limits.max_steps, 'step')} in at most {plural(limits.max_iterations, 'plan')}"
-    else:
-        rounds = f"{plural(limits.max_iterations, 'iteration')} of {plural(limits.max_sub_queries, 'sub-query')}"
+    steps, iterations = plural(limits.max_steps, "step"), plural(limits.max_iterations, "iteration")
+    queries = plural(limits.max_sub_queries, "sub-query")
     unit = "hours" if limits.deadline_seconds >= 3_600 else "minutes"
-    parts = [rounds, plural(limits.max_sources, "source"), f"{duration(limits.deadline_seconds)} {unit}"]
-    if limits.max_model_calls is not None:
-        parts.append(plural(limits.max_model_calls, "model call"))
-    if limits.max_tokens is not None:
-        parts.append(plural(limits.max_tokens, "token"))
+    parts = [
+        f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}",
+        plural(limits.max_sources, "source"),
+        f"{duration(limits.deadline_seconds)} {unit}",
+    ]
+    amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
+    parts += [plural(amount, noun) for amount, noun in amounts if amount is not None]
     if limits.max_cost_usd is not None and paid:
         parts.append(f"{limits.max_cost_usd:.2f} USD")
     return ", ".join(parts)
@@ -224,55 +221,42 @@ class Estimate(Contract):
         return "; ".join([*parts, cap])
 
 
-@dataclass
-class _Sums:
-    """Sums over roles: fewest and most calls, tokens and dollars."""
-
-    calls: tuple[float, float] = (0, 0)
-    tokens: tuple[float, float] = (0, 0)
-    usd: tuple[float, float] = (0, 0)
-
-    def add(self, calls: tuple[int, int], tokens: tuple[int, int], usd: tuple[float, float]) -> None:
-        self.calls = (self.calls[0] + calls[0], self.calls[1] + calls[1])
-        self.tokens = (self.tokens[0] + calls[0] * tokens[0], self.tokens[1] + calls[1] * tokens[1])
-        self.usd = (self.usd[0] + calls[0] * usd[0], self.usd[1] + calls[1] * usd[1])
-
-
 def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
-    """Estimate a run from one that stops early to one that uses its limits; None where nothing is paid.
+    """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
 
     Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
     """
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    limits, sums, unpriced = resolved.limits, _Sums(), list[str]()
-    prices = PriceTable(settings.models.prices)
+    limits, prices, unpriced = resolved.limits, PriceTable(settings.models.prices), list[str]()
+    totals = {"calls": [0.0, 0.0], "tokens": [0.0, 0.0], "usd": [0.0, 0.0]}
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    room = reasoning_room(resolved.reasoning_tokens)
     for role, calls in _calls_by_role(resolved).items():
         model = resolved.models.get(role.tier.value) if resolved.engine is EngineKind.MODEL else None
-        if model is None or not calls[1]:
+        if model is None:
             continue
-        findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-        room = reasoning_room(resolved.reasoning_tokens)
         small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
         large = expected_call(role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=room)
         name = split_name(model, settings.models.endpoints)[1]
-        usd = [
-            prices.cost_usd(name, TokenCounts(input=size.input_tokens, output=size.output_tokens), written=model)
-            for size in (small, large)
-        ]
-        if None in usd and model not in unpriced:
-            unpriced.append(model)
-        sums.add(calls, (small.tokens, large.tokens), (usd[0] or 0.0, usd[1] or 0.0))
+        for bound, (count, size) in enumerate(zip(calls, (small, large), strict=True)):
+            counts = TokenCounts(input=size.input_tokens, output=size.output_tokens)
+            usd = prices.cost_usd(name, counts, written=model)
+            totals["calls"][bound] += count
+            totals["tokens"][bound] += count * size.tokens
+            totals["usd"][bound] += count * (usd or 0.0)
+            if usd is None and count and model not in unpriced:
+                unpriced.append(model)
     searches, search_usd = _searches(resolved, settings)
     unpriced += [name for name, price in search_usd.items() if price is None]
     known = [price for price in search_usd.values() if price is not None] or [0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.
-    cost = (sums.usd[0] + searches[0] * min(known), sums.usd[1] + searches[1] * max(known))
+    cost = [totals["usd"][0] + searches[0] * min(known), totals["usd"][1] + searches[1] * max(known)]
     reads = min(limits.max_sources, limits.max_iterations * limits.max_new_sources)
     return Estimate(
-        calls=_capped(sums.calls, limits.max_model_calls),
-        tokens=_capped(sums.tokens, limits.max_tokens),
-        cost_usd=None if unpriced else _capped((round(cost[0], 4), round(cost[1], 4)), limits.max_cost_usd),
+        calls=_capped(totals["calls"], limits.max_model_calls),
+        tokens=_capped(totals["tokens"], limits.max_tokens),
+        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in cost], limits.max_cost_usd),
         searches=Range(low=searches[0], high=searches[1]),
         reads=Range(low=min(FEWEST_SOURCES, reads), high=reads),
         providers=list(search_usd),
@@ -307,6 +291,6 @@ def _searches(resolved: ResolvedResearch, settings: Settings) -> tuple[tuple[int
     return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
 
 
-def _capped(amount: tuple[float, float], cap: float | None) -> Range:
+def _capped(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
     return Range(low=min(amount[0], high), high=high)

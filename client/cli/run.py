@@ -304,7 +304,7 @@ class RunCommand:
         return ExitCode.COMPLETED
 
     async def print_stored(self, result: ResearchResult) -> int:
-        """Print and write the stored report of a completed run; nothing is started."""
+        """Print and write the stored report of a completed run, without starting it."""
         documents = await self.context.report_documents(result)
         if "md" in documents and not self.options.as_json and not self.options.quiet:
             print_bytes(documents["md"] + b"\n")
@@ -312,7 +312,7 @@ class RunCommand:
 
     @property
     def _resume(self) -> str:
-        """The command that continues the run, with the model that was named; a password in its address is left out."""
+        """The command that continues the run, with its model; an address with a password is replaced by URL."""
         url = self.options.model_url
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
@@ -412,7 +412,7 @@ async def _local_workers(context: CommandContext, client: ResearchClient) -> Asy
 
 
 def _open_log(context: CommandContext) -> TextIO:
-    """Send logs to `logs/research.log` in the data folder; one older file is kept."""
+    """Send logs to `logs/research.log` in the data folder; one older file stays."""
     path = context.settings.home / "logs" / "research.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.exists() and path.stat().st_size > LOG_BYTES:

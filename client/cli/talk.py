@@ -42,6 +42,9 @@ async def _open_run(given: str, config: Path | None) -> AsyncIterator[ResearchHa
     """Open a handle on a run of the running server. Raises `CommandError`."""
     async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
+        client = await context.client_if_running()
+        if client is None and await run.result() is not None:
+            raise CommandError(f"the run {run.research_id} has already finished: see `research status`")
         yield (await context.running_client()).handle(run.research_id)
 
 
@@ -104,7 +107,7 @@ async def approve(
     ] = None,
     config: ConfigFile = None,
 ) -> int:
-    """Approve the plan of a run, so that its searches begin.
+    """Approve the plan of a run, and start its searches.
 
     research approve last
     research approve 7k3f --version 2
@@ -145,7 +148,7 @@ async def answer(
     skip: Annotated[bool, typer.Option("--skip", help="continue without an answer")] = False,
     config: ConfigFile = None,
 ) -> int:
-    """Answer what a run asks about its question; asks you in a terminal.
+    """Answer the questions of a run about its question; without answers, in this terminal.
 
     research answer last
     research answer 7k3f "the programming language" "since 2020"
@@ -169,7 +172,7 @@ async def steer(
     *,
     config: ConfigFile = None,
 ) -> int:
-    """Give a running run guidance; the answer says what is done with it.
+    """Give a running run guidance, and print its reaction.
 
     research steer last "Look at the settings of version 16, not of version 9"
     research steer last "only from example.org"
@@ -183,7 +186,7 @@ async def steer(
 
 @commands.command("stop")
 async def stop(given: RunId = "last", *, config: ConfigFile = None) -> int:
-    """Let a run write its report now, from what it has.
+    """Let a run write its report now, from its findings.
 
     research stop last
     """
@@ -246,7 +249,7 @@ async def _load_plan(run: RunInfo) -> PlanAnswer:
 
 
 def print_plan(known: PlanAnswer, research_id: str) -> None:
-    """Print a plan, and what is to be done about it."""
+    """Print a plan, and the commands that answer an open approval."""
     if not known.version:
         print_hint(f"there is no plan yet: research watch {research_id}")
         return
@@ -261,7 +264,7 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
 
 
 def print_waiting(waiting: Waiting, research_id: str) -> None:
-    """Print what a run waits for, until when, and the commands that answer."""
+    """Print the open question of a run, its end, and the commands that answer."""
     print_progress(
         f"waiting for {waiting.describe()}, until {local_time(waiting.expires_at)}; the run's clock is stopped"
     )
@@ -348,7 +351,7 @@ def _read_text(path: Path | None) -> str:
 
 
 async def _require_wait(handle: ResearchHandle, kind: WaitKind) -> Waiting:
-    """Give what a run asks now. Raises `CommandError` where it asks nothing of the kind."""
+    """Give the open question of a run. Raises `CommandError` without one of this kind."""
     if not await handle.is_running():
         raise CommandError(f"the run {handle.research_id} has already finished: see `research status`")
     known = await handle.status()
@@ -394,7 +397,7 @@ def asker(handle: ResearchHandle, *, quiet: bool, leave: bool) -> Ask:
 
 
 class TerminalAsker:
-    """Asks on standard error and reads standard input, so that a question can be withdrawn."""
+    """Prompts on standard error and reads standard input, so that a question can be withdrawn."""
 
     def __init__(self, handle: ResearchHandle) -> None:
         self._handle = handle

@@ -110,7 +110,7 @@ async def watch(
 
 
 def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
-    """Make the live view on a terminal, plain lines elsewhere, nothing for a quiet command."""
+    """Make the live view on a terminal, plain lines elsewhere, a silent one for a quiet command."""
     console = error_console()
     if quiet:
         return PlainSink(write=lambda _: None)
@@ -233,7 +233,7 @@ def status_at_checkpoint(state: ResearchState, saved_at: str = "", *, running: b
 
 
 def _status_of_result(result: ResearchResult, question: str) -> ResearchStatus:
-    """Give the status of a run that ended without a session: it was refused, or could not begin."""
+    """Give the status of a run that ended without a session: it was refused, or never started."""
     return ResearchStatus(
         research_id=result.research_id,
         query=question,
@@ -281,7 +281,7 @@ def status_table(status: ResearchStatus) -> str:
 
 
 def _questions(status: ResearchStatus) -> list[tuple[str, str]]:
-    """Give what a person is asked, until when, and the commands that answer."""
+    """Give the open question to a person, its end, and the commands that answer."""
     waiting = status.waiting
     if waiting is None or status.outcome is not None:
         return []
@@ -386,7 +386,7 @@ async def _rows(context: CommandContext) -> list[RunRow]:
 
 
 async def _unstored_row(context: CommandContext, run: ServerRun, slots: asyncio.Semaphore) -> RunRow:
-    """Give the row of a run that only the server knows: it is queued or has just begun, or was refused."""
+    """Give the row of a run that only the server knows: it is queued or just started, or was refused."""
     status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
     async with slots:
         try:

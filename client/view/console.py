@@ -85,7 +85,7 @@ class TerminalSink:
 
 @dataclass
 class PlainSink:
-    """Lines for logs and pipes; with `write` that does nothing, a quiet command."""
+    """Lines for logs and pipes; with an empty `write`, a quiet command."""
 
     write: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
@@ -117,10 +117,10 @@ class PlainSink:
         self._notice = text
 
     def pause(self) -> None:
-        """Do nothing: lines are never in the way."""
+        """Go on: lines are never in the way."""
 
     def resume(self) -> None:
-        """Do nothing."""
+        """Go on."""
 
 
 Sink = TerminalSink | PlainSink

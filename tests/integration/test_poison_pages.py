@@ -12,7 +12,7 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.interfaces import Reader
 from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import WebReader
 from providers.reading.robots import Robots

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.robots import (
     FAILURE_SECONDS,
