@@ -50,7 +50,7 @@ INLINE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A heading, paragraph, list item, term, row or piece of code: `text[start:end]`, without the marks around it."""
 
     start: int
@@ -66,7 +66,7 @@ class Extraction:
     title: str
     text: str
     media_type: str
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[TextBlock] = field(default_factory=list)
     language: str | None = None
     authors: list[str] = field(default_factory=list)
     publisher: str | None = None
@@ -127,7 +127,7 @@ class _Writer:
 
     def __init__(self, limit: int, *, escaped: bool) -> None:
         self.parts: list[str] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self.pages: list[int] = []
         self.cut = False
         self._limit = limit
@@ -241,7 +241,7 @@ class _Writer:
             words = cut.rpartition(" ")[0] or cut
         self._append(("\n" if close else "\n\n") if self.blocks else "")
         self._append(before)
-        self.blocks.append(Block(self._length, self._length + len(words), level))
+        self.blocks.append(TextBlock(self._length, self._length + len(words), level))
         self._append(words)
         self._append(after)
         self._after_item = False

@@ -226,8 +226,9 @@ class _Writer:
             return "p"
         if tag == "div" and not TITLES.isdisjoint(names):
             return "h1"
-        if tag in PARTS_OF_TABLES and next(element.iterancestors("table"), element) in self._layout:
-            return "div"
+        if tag in PARTS_OF_TABLES:
+            table = element if tag == "table" else next(element.iterancestors("table"), None)
+            return "div" if table in self._layout or tag in BLOCKS else tag
         if tag in BLOCKS:
             return "div"
         return tag if tag in KEPT else RENAMED.get(tag, "")

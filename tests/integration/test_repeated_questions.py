@@ -21,7 +21,7 @@ from providers.shared.limiter import SharedLimiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start

@@ -1,8 +1,8 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be bypassed: the text of each URL in `addresses`, the address of each connection in
-`network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies, credentials
-or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
+Checks are made where they cannot be bypassed: the text of each URL in `address_rules`, the address of each connection
+in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
+credentials or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from providers.reading.document_kinds import (
     parse_content_type,
     provisional_kind,
 )
-from providers.reading.egress.addresses import HostPort, check_characters, check_url, refused
+from providers.reading.egress.address_rules import HostPort, check_characters, check_url, refused
 from providers.reading.egress.network import GuardedBackend, Resolver, SystemResolver
 from providers.retry_after import retry_after_seconds
 

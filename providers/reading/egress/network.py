@@ -16,7 +16,7 @@ import httpcore2
 from cachetools import TTLCache
 
 from providers.errors import Unavailable
-from providers.reading.egress.addresses import HostPort, IpAddress, canonical_host, is_public, refused
+from providers.reading.egress.address_rules import HostPort, IpAddress, canonical_host, is_public, refused
 
 MOST_ADDRESSES: Final = 4
 """Addresses of one host that are tried, each for its share of the time."""

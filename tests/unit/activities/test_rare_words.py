@@ -16,7 +16,7 @@ from contracts.evidence import Verdict
 from contracts.messages import ReadRequest
 from contracts.request import Verify
 from providers import errors
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.unit.activities.reporting.sample import Sample
 from tests.unit.activities.scripted import SOURCE, URL, environment
 from tests.unit.activities.test_searching_and_reading import reading

@@ -15,7 +15,6 @@ from providers.reading.document_kinds import (
     provisional_kind,
 )
 from providers.reading.documents import extract, read_page
-from tests.fakes.documents import one_page_pdf, pdf_of
 from tests.fakes.hostile_pages import pdf
 from tests.fakes.office_documents import (
     archive_of,
@@ -25,6 +24,8 @@ from tests.fakes.office_documents import (
     mail,
     notebook,
     odt,
+    one_page_pdf,
+    pdf_of,
     presentation,
     saved,
     workbook,

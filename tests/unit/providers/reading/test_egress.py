@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.document_kinds import kind_of_body
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import MOST_REDIRECTS, BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.reader import PAGE_LIMITS, POLICY
 from tests.fakes.web import (

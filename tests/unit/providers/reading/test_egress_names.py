@@ -13,7 +13,7 @@ import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress import network
-from providers.reading.egress.addresses import IpAddress
+from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import MOST_THREADS, SystemResolver
 from providers.reading.reader import POLICY
