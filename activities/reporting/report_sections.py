@@ -1,17 +1,15 @@
-"""A report as sections: taken apart, put together, and revised without losing anything unsaid.
+"""A report as sections: taken apart and put together.
 
 A section is what stands under a heading of the second level; what comes before the first one, the title above all, is
 the head. One after the other they are the report, to the character.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from activities.reporting.markdown_layout import layout, plain_text
 from activities.roles.evidence_markers import cited_evidence, without_markers
-from contracts.addresses import normalized_text
-from contracts.messages import Removals
 from providers.text import sentence_spans
 from providers.verification.quantities import find_quantities
 
@@ -50,39 +48,6 @@ def split_sections(text: str) -> list[Section]:
 def section_texts(text: str) -> list[str]:
     """The texts of the head and the sections: joined, they are the report."""
     return [text[section.start : section.end] for section in split_sections(text)]
-
-
-def replace_sections(text: str, changed: Mapping[int, str]) -> str:
-    """The report with other texts for the parts of these numbers, from 0, the head included."""
-    return "".join(changed.get(number, part) for number, part in enumerate(section_texts(text)))
-
-
-def find_losses(before: str, after: str, said: Removals | None = None) -> list[str]:
-    """What a revision leaves out without saying so: sections, their order, passages that were cited.
-
-    Empty where nothing is lost.
-    """
-    said = said or Removals()
-    gone = {normalized_text(heading) for heading in said.sections}
-    old = [normalized_text(section.heading) for section in split_sections(before) if section.heading]
-    new = [normalized_text(section.heading) for section in split_sections(after) if section.heading]
-    lost = dict.fromkeys(heading for heading in old if heading not in new and heading not in gone)
-    losses = [f"the section “{heading}”" for heading in lost]
-    kept_before = [heading for heading in old if heading in new]
-    kept_after = [heading for heading in new if heading in old]
-    if not losses and not said.outline and kept_before != kept_after:
-        losses.append("the order of its sections")
-    if _title(before) and not _title(after):
-        losses.append("the title")
-    left = set(cited_evidence(after)) | set(said.evidence_ids)
-    losses += [f"the citation {identity}" for identity in cited_evidence(before) if identity not in left]
-    return losses
-
-
-def _title(text: str) -> str:
-    tokens = layout(text).tokens
-    return next((tokens[place + 1].content for place, token in enumerate(tokens)
-                 if token.type == "heading_open" and token.tag == "h1"), "")  # fmt: skip
 
 
 def join_report(frame: str, sections: Sequence[str], headings: Sequence[str]) -> str:

@@ -1,22 +1,21 @@
-"""The activities `join_report` and `revise_report`: drafts that are made of sections, in killable processes."""
+"""The activity `join_report`: a draft made of sections, in a killable process."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from temporalio import activity
 
 from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
 from activities.failure_translation import RECORDS
-from activities.reporting.report_sections import find_losses, join_report, replace_sections, section_texts
+from activities.reporting.report_sections import join_report, section_texts
 from activities.roles.evidence_markers import cited_evidence
 from activities.roles.report_shape import shape_of, without_source_lists
 from contracts.evidence import ReportDraft
-from contracts.messages import JoinRequest, Removals, RevisedDraft, ReviseRequest
+from contracts.messages import JoinRequest
 from providers.interfaces import ContentStore, IsolatedCalls
 
 JOINED: Final = f"{__name__}:join_plainly"
-REVISED: Final = f"{__name__}:revise_plainly"
 MARKDOWN: Final = "text/markdown"
 
 Made = tuple[str, list[str]]
@@ -45,17 +44,8 @@ def join_plainly(frame: ReportDraft, text: str, sections: Sequence[str], heading
     return redraft(frame, without_source_lists(join_report(text, sections, headings)))
 
 
-def revise_plainly(
-    draft: ReportDraft, before: str, changed: Mapping[int, str], whole: str | None, removes: Removals
-) -> tuple[list[str], Made | None]:
-    """The losses, and the revision if there are none."""
-    after = replace_sections(before, changed) if whole is None else whole
-    losses = find_losses(before, after, removes)
-    return losses, None if losses else redraft(draft.model_copy(update={"revision": draft.revision + 1}), after)
-
-
 class RevisionActivities:
-    """Puts drafts together and revises them."""
+    """Puts drafts together."""
 
     def __init__(self, content: ContentStore, isolated: IsolatedCalls) -> None:
         self._content = content
@@ -70,16 +60,6 @@ class RevisionActivities:
             )
             made: Made = await self._isolated.call(JOINED, request.frame, frame, sections, request.headings)
             return await self._store(made)
-
-    @activity.defn(name="revise_report")
-    async def revise_report(self, request: ReviseRequest) -> RevisedDraft:
-        """The next revision of a draft; one that loses something without saying so is refused."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
-            before = await self._content.get_text(request.draft.document)
-            changed = {number: await self._content.get_text(each) for number, each in request.sections.items()}
-            whole = await self._content.get_text(request.text) if request.text else None
-            losses, made = await self._isolated.call(REVISED, request.draft, before, changed, whole, request.removes)
-            return RevisedDraft(draft=await self._store(made) if made else None, losses=losses)
 
     async def _store(self, made: Made) -> ReportDraft:
         packed, parts = made
