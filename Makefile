@@ -187,7 +187,7 @@ outages: setup
 ROUNDS ?= 10
 soak: setup
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; \
-	  $(BIN)/pytest -m 'acceptance or integration' || exit 1; \
+	  $(BIN)/pytest -m 'acceptance or integration or soak' || exit 1; \
 	  $(BIN)/pytest -n 2 --hypothesis-profile=exploring tests/unit || exit 1; done
 
 # Nothing of an .env that is there is changed: the database keeps the password that it was made with.

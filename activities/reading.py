@@ -1,4 +1,4 @@
-"""The activity `read_source`: read, archive, and tell in short what was read."""
+"""The activity `read_source`: read and archive a document, and return a short record of it."""
 
 import asyncio
 import json
@@ -27,28 +27,27 @@ LONGEST_TITLE: Final = 500
 LONGEST_NAME: Final = 200
 LONGEST_LABEL: Final = 100
 SITE_PATIENCE_SECONDS: Final = 180.0
-"""How long a page is waited for when its site says to wait, or when others read from it."""
+"""Time for which a page is waited for when its site says to wait, or when others read from it."""
 MARGIN: Final = 8
-"""A text is looked at up to so many times its limit."""
+"""Times its limit up to which a statement of a page is cleaned."""
 
 
 def now() -> datetime:
-    """The time, in UTC."""
+    """Return the time, in UTC."""
     return datetime.now(UTC)
 
 
 class ReadingActivities:
-    """Made with a reader, the content store and the judgement of quality."""
+    """The activity with its reader, its stores and the assessment of quality."""
 
     def __init__(
         self,
         reader: SourceReader,
         content: ContentStore,
         judge: Judge,
+        notebooks: Notebooks,
         clock: Callable[[], datetime] = now,
-        notebooks: Notebooks | None = None,
     ) -> None:
-        """Without `notebooks` a request holds all the details of its hit, and a record those of its source."""
         self._reader = reader
         self._content = content
         self._judge = judge
@@ -62,7 +61,8 @@ class ReadingActivities:
             check_permission(request.permission)
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            request, hit = await self._complete(request)
+            with translate_errors(RECORDS):
+                request, hit = await self._notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
                 document = await self._reader.read(
@@ -76,14 +76,8 @@ class ReadingActivities:
             with translate_errors(RECORDS):
                 return await self._archive(request, hit, document)
 
-    async def _complete(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
-        if self._notebooks is None:
-            return request, None
-        with translate_errors(RECORDS):
-            return await self._notebooks.complete_read(request)
-
     def _check_wait(self, error: Retryable, past: Past) -> None:
-        """Give a page up at once where it wants to be waited for longer than its site is, or its read may take."""
+        """Raise `SourceUnreadable` asked_to_wait if a site asks for more time than a page, or this read, has."""
         info, now = activity.info(), self._clock()
         waited = now.timestamp() - past.begun if past.begun is not None else 0.0
         left = SITE_PATIENCE_SECONDS - waited
@@ -126,38 +120,21 @@ class ReadingActivities:
             sections=hit.sections if hit and hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
         )
-        record = ReadRecord(
+        return ReadRecord(
+            url="" if found.url == request.url else found.url,
+            title="" if found.title == request.title and not request.wants_title else found.title,
+            publisher=found.publisher,
             content_hash=raw.hash,
             text=text,
             pages=pages,
-            quality=judgement.quality,
+            quality=found.quality,
+            quality_reason=found.quality_reason if found.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",
             best_quality=best_quality(judgement.assessment),
             cached=document.cached,
+            entry=await self._notebooks.write(found),
         )
-        if self._notebooks is None:
-            return record.model_copy(update={name: getattr(found, name) for name in DETAILS})
-        entry = await self._notebooks.write(found)
-        return record.model_copy(update={"entry": entry, **_label(request, found)})
-
-
-DETAILS: Final = (
-    *("url", "title", "authors", "publisher", "published_at", "retrieved_at", "raw"),
-    *("quality_reason", "assessment", "language"),
-)
-"""What a record holds that has no entry in a notebook."""
-
-
-def _label(request: ReadRequest, found: SourceEntry) -> dict[str, object]:
-    """What the workflow must know of a source beyond what it asked for."""
-    declared = found.quality_reason.startswith(CHOSEN_BY_OPERATOR)
-    return {
-        "url": "" if found.url == request.url else found.url,
-        "title": "" if found.title == request.title and not request.wants_title else found.title,
-        "publisher": found.publisher,
-        "quality_reason": found.quality_reason if declared else "",
-    }
 
 
 def _line(text: str | None, limit: int) -> str:
-    """What a page says of itself, as it is kept: one short line without invisible characters."""
+    """Shorten a statement of a page to one line without invisible characters."""
     return line_of(INVISIBLE.sub("", (text or "")[: limit * MARGIN]), limit)

@@ -22,7 +22,9 @@ Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
 SECTIONS: Final = 3
+"""Of a hit: the analyst reads the documents, not the hits."""
 TITLE_CHARACTERS: Final = 120
+HEADING_CHARACTERS: Final = 240
 SNIPPET_CHARACTERS: Final = 200
 MOST_AUTHORS: Final = 3
 MOST_WARNINGS: Final = 5
@@ -31,16 +33,8 @@ MOST_WARNINGS: Final = 5
 class SearchingActivities:
     """Made with the search providers of this worker, by name."""
 
-    def __init__(
-        self,
-        providers: Mapping[str, SearchProvider],
-        check: Check | None = None,
-        notebooks: Notebooks | None = None,
-    ) -> None:
-        """`check` says which providers cannot be asked; without it, none is looked at.
-
-        Without `notebooks` an answer holds all the details of its hits.
-        """
+    def __init__(self, providers: Mapping[str, SearchProvider], check: Check, notebooks: Notebooks) -> None:
+        """`check` finds the providers that cannot be asked; hits are written into `notebooks`."""
         self._providers = providers
         self._check = check
         self._notebooks = notebooks
@@ -51,7 +45,7 @@ class SearchingActivities:
         check_permission(request.permission)
         known = [name for name in request.providers if name in self._providers]
         async with send_heartbeats():
-            unavailable = {} if self._check is None else await self._check(known)
+            unavailable = await self._check(known)
         unknown = [name for name in request.providers if name not in known]
         return CheckedProviders(unavailable={**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable})
 
@@ -60,50 +54,50 @@ class SearchingActivities:
         """Hits in rank order; none is an answer, a failure is raised."""
         async with count_attempts(SEARCHING) as past:
             check_permission(request.permission)
-            if request.provider == EARLIER and self._notebooks is not None:
+            if request.provider == EARLIER:
                 with translate_errors(RECORDS):
                     known = await self._notebooks.read(request.earlier_entry, HitsEntry)
-                return await self._note_hits(request, brief(offer(known.hits, request)))
+                return await self._by_reference(request, offer(known.hits, request))
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            response = await self._note_hits(request, brief(await provider.search(request)))
+            response = await self._by_reference(request, await provider.search(request))
             return response if past.spent == Usage() else response.model_copy(update={"spent_before": past.spent})
 
-    async def _note_hits(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
-        """The response with labels of its hits; the hits themselves are in the notebook."""
-        if self._notebooks is None or not request.resolved_entry or not response.hits:
-            return response
-        found = HitsEntry(
-            questions=request.questions,
-            date=request.date,
-            resolved_entry=request.resolved_entry,
-            hits=response.hits,
-        )
-        with translate_errors(RECORDS):
-            entry = await self._notebooks.write(found)
-        # What the workflow must know of a hit: which source it is, and what it is called; its place is its rank.
+    async def _by_reference(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
+        """The response with labels of its hits: address, DOI, and titles of the first ones. The rank is the place.
+
+        The hits themselves, shortened, are an entry of the notebook.
+        """
         labels = [
-            SearchHit(url=hit.url, title=hit.title if place < request.titled else "", doi=hit.doi)
+            SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if place < request.titled else "", doi=hit.doi)
             for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
         ]
-        return response.model_copy(update={"hits": labels, "entry": entry})
-
-
-def brief(response: SearchResponse) -> SearchResponse:
-    """The response as it is kept: short snippets, places of the best sections."""
-    hits = [
-        hit.model_copy(
-            update={
-                "title": hit.title[:TITLE_CHARACTERS],
-                "snippet": hit.snippet[:SNIPPET_CHARACTERS],
-                "authors": hit.authors[:MOST_AUTHORS],
-                "sections": [
-                    part.model_copy(update={"heading": "", "score": round(part.score, 1)})
-                    for part in hit.sections[:SECTIONS]
-                ],
-            }
+        entry = None
+        if response.hits:
+            found = HitsEntry(
+                questions=request.questions,
+                date=request.date,
+                resolved_entry=request.resolved_entry,
+                hits=[_shortened(hit) for hit in response.hits],
+            )
+            with translate_errors(RECORDS):
+                entry = await self._notebooks.write(found)
+        return response.model_copy(
+            update={"hits": labels, "entry": entry, "warnings": response.warnings[:MOST_WARNINGS]}
         )
-        for hit in response.hits
+
+
+def _shortened(hit: SearchHit) -> SearchHit:
+    sections = [
+        part.model_copy(update={"heading": part.heading[-HEADING_CHARACTERS:], "score": round(part.score, 1)})
+        for part in hit.sections[:SECTIONS]
     ]
-    return response.model_copy(update={"hits": hits, "warnings": response.warnings[:MOST_WARNINGS]})
+    return hit.model_copy(
+        update={
+            "title": hit.title[:TITLE_CHARACTERS],
+            "snippet": hit.snippet[:SNIPPET_CHARACTERS],
+            "authors": hit.authors[:MOST_AUTHORS],
+            "sections": sections,
+        }
+    )

@@ -158,7 +158,9 @@ async def answer(library: CorpusLibrary, corpus: str, question: str) -> tuple[st
         prepared = await host.implementations["prepare_research"](
             PrepareRequest(research_id="r-benchmark", request_json=request.model_dump_json())
         )
-        state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+        state = ResearchState(
+            resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+        )
         state.clock_started_at = host.now().timestamp()
         state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
         outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()

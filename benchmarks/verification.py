@@ -65,7 +65,9 @@ async def run_once(folder: Path, fields: dict[str, Any], writer: str, latency: f
             prepared = await host.implementations["prepare_research"](
                 PrepareRequest(research_id="r-measured", request_json=request.model_dump_json(exclude_unset=True))
             )
-            state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+            state = ResearchState(
+                resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+            )
             state.clock_started_at = host.now().timestamp()
             state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
             begun: list[float] = []

@@ -1,8 +1,8 @@
-"""What can go wrong between a client and a run: each message says what to do next."""
+"""Errors between a client and a run; each message has the problem, then the remedy."""
 
 
 class ClientError(Exception):
-    """Root of the tree; the message is one line for a person."""
+    """Root of the tree."""
 
 
 class ServerUnreachable(ClientError):
@@ -10,11 +10,11 @@ class ServerUnreachable(ClientError):
 
 
 class NoWorker(ClientError):
-    """Nothing polls the queue that the message needs."""
+    """No worker polls the queue of the message."""
 
 
 class WorkerStuck(ClientError):
-    """Workers poll, yet the run does not answer."""
+    """Workers poll, and the run does not answer."""
 
 
 class RunUnknown(ClientError):

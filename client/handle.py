@@ -1,4 +1,4 @@
-"""The typed handle: start a run, ask it, talk to it, get its result."""
+"""The typed handle on a run: start it, query it, send it messages, get its result."""
 
 import asyncio
 import hashlib
@@ -6,12 +6,11 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
 
 from pydantic import ValidationError
-from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
@@ -53,31 +52,29 @@ from contracts.state import ResearchState
 from contracts.texts import as_markdown, from_markdown
 from contracts.vocabulary import AgentStatus, Outcome
 
-MESSAGE_PATIENCE_SECONDS: Final = 10.0
-AGENT_PATIENCE: Final = timedelta(seconds=2)
-"""How long an agent is waited for to say how far it is; its run answers for it then."""
+ANSWER_SECONDS: Final = 10.0
+"""A worker answers a query or an update within this time."""
+AGENT_ANSWER: Final = timedelta(seconds=2)
+"""The same for the status of an agent; afterwards the status of its run is used."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
-"""The same words within this time are one message: they may be sent again after no answer."""
+"""Equal updates within this time are one message: they may be sent again after no answer."""
 TASK_TIMEOUT: Final = timedelta(seconds=4)
-"""A decision takes milliseconds; one that was handed to a worker that just died goes to another one after this long."""
+"""A workflow task takes milliseconds; that of a worker that died goes to another worker after this time."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 UNREADABLE: Final = (ValueError, KeyError)
-"""What the SDK raises for a payload that is not of the expected form or encoding."""
-
-MAY_STILL_BE_TAKEN: Final = (
-    "\na worker may still take it once it is back; the same message sent again within ten minutes counts once"
-)
+"""Errors of the SDK for a payload of another form or encoding."""
+MAY_STILL_ARRIVE: Final = "\na worker may still receive it; sent again within ten minutes it counts once"
 
 StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
 
 
 class Reuse(Enum):
-    """What a start may do with an id that was used before."""
+    """The right of a start to an id that was used before."""
 
     NEW = WorkflowIDReusePolicy.REJECT_DUPLICATE
     AFTER_FAILURE = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
@@ -85,10 +82,10 @@ class Reuse(Enum):
 
 
 class ResearchClient:
-    """Starts runs and hands out handles.
+    """Starts runs and makes handles on them.
 
-    `stored_result` reads what the session store knows of a run; it is asked when the server has no result (a run that
-    was cancelled, or ended from outside).
+    `stored_result` reads a result from the session store, for a run of which the server has none: it was cancelled, or
+    ended from outside.
     """
 
     def __init__(self, client: Client, *, stored_result: StoredResult | None = None) -> None:
@@ -107,16 +104,16 @@ class ResearchClient:
         return cls(client, stored_result=stored_result)
 
     def handle(self, research_id: str) -> "ResearchHandle":
-        """A handle on a run that was started before."""
+        """Make a handle on a run that was started before."""
         return ResearchHandle(self.temporal, research_id, stored_result=self._stored_result)
 
     async def start(
         self, request: ResearchRequest | Mapping[str, Any], research_id: str, *, reuse: Reuse = Reuse.NEW
     ) -> "ResearchHandle":
-        """Start a run; attaches (`handle.attached`) when a run of this id is going on.
+        """Start a run, or attach (`handle.attached`) to the open run of this id.
 
-        Raises `RunFinished` when `reuse` forbids to use the id again, `IdInUse` when the run that goes on is not this
-        tenant's, pydantic's ValidationError for a bad request, `ServerUnreachable`.
+        Raises `RunFinished` when `reuse` forbids to use the id again, `IdInUse` when the open run is another tenant's,
+        pydantic's ValidationError for a bad request, `ServerUnreachable`.
         """
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         handle = self.handle(research_id)
@@ -145,7 +142,7 @@ class ResearchClient:
         return handle
 
     async def resume(self, request: ResearchRequest, research_id: str, *, after: Outcome) -> "ResearchHandle":
-        """Start again from the stored session of `research_id`; `after` is how its last run ended."""
+        """Start again from the stored session of `research_id`, whose last run ended with the outcome `after`."""
         went_well = after in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.EMPTY)
         reuse = Reuse.AFTER_ANY if went_well else Reuse.AFTER_FAILURE
         going_on = ResearchRequest.model_validate(
@@ -154,7 +151,7 @@ class ResearchClient:
         return await self.start(going_on, research_id, reuse=reuse)
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
-        """Identities of the workers that poll a task queue now.
+        """List the identities of the workers that poll a task queue now.
 
         The server lists pollers for minutes after they are gone; one that did not come back in `POLLER_SECONDS`
         counts as gone.
@@ -171,46 +168,46 @@ class ResearchClient:
 
 
 class ResearchHandle:
-    """One run. Queries work on running and on closed runs as long as the server keeps them."""
+    """One run. Queries work on open and closed runs, as long as the server has their history."""
 
     def __init__(self, client: Client, research_id: str, *, stored_result: StoredResult | None = None) -> None:
         self.research_id = research_id
         self.attached = False
-        """True when `start` found the run going on."""
+        """True when `start` found the run open."""
         self._client = client
         self._stored_result = stored_result
         self._run: WorkflowHandle[Any, Any] = client.get_workflow_handle(research_id)
         self._last_status: ResearchStatus | None = None
 
     async def status(self) -> ResearchStatus:
-        """Where the run stands."""
-        status: ResearchStatus = await self._ask(names.STATUS, ResearchStatus)
+        """Query the state of the run, with the newest state of its agents."""
+        status: ResearchStatus = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
         self._last_status = status = status.model_copy(update={"agents": agents})
         return status
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
-        """An agent with what it says itself while it works; what its run knows, where it does not answer."""
+        """Add the state of a running agent, if it answers."""
         if agent.status is not AgentStatus.RUNNING:
             return agent
         child = self._client.get_workflow_handle(agent.workflow_id)
         try:
             shown: ResearchStatus = await child.query(
-                names.STATUS, result_type=ResearchStatus, rpc_timeout=AGENT_PATIENCE
+                names.STATUS, result_type=ResearchStatus, rpc_timeout=AGENT_ANSWER
             )
         except (RPCError, WorkflowQueryFailedError):
             return agent
         return agent.model_copy(update={"phase": shown.phase or "", "counts": shown.counts, "usage": shown.usage})
 
     async def events(self, after: int = 0) -> EventPage:
-        """At most 200 events behind the cursor `after`, and the next cursor."""
-        page: EventPage = await self._ask(names.EVENTS, EventPage, after)
+        """Query at most 200 events behind the cursor `after`, and the next cursor."""
+        page: EventPage = await self._query(names.EVENTS, EventPage, after)
         return page
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
-        """The events behind a cursor, as they come, until the run is over.
+        """Yield the events behind a cursor, as they come, until the run is over.
 
-        An event that left the run's memory of 400 before it was asked for is passed over. Raises what `events` raises.
+        The run remembers 400 events; older ones are skipped. Raises the errors of `events`.
         """
         while True:
             going_on = await self.is_running()
@@ -223,18 +220,18 @@ class ResearchHandle:
             await asyncio.sleep(pause_seconds)
 
     async def document(self, name: str, *, tenant: str = DEFAULT_TENANT) -> str:
-        """A stored document of the run, through the server alone: no access to the stores is needed.
+        """Read a stored document of the run through the server, without access to the stores.
 
         `name` is `report.md`, `report.html`, `report.json`, `session.json` or a source id. Raises `DocumentMissing`,
-        `ServerUnreachable`. Without a worker it waits.
+        `ServerUnreachable`. Waits for a worker.
         """
         text, offset = "", 0
         while True:
-            asked = {"research_id": self.research_id, "name": name, "offset": offset, "tenant": tenant}
+            request = {"research_id": self.research_id, "name": name, "offset": offset, "tenant": tenant}
             try:
                 piece: DocumentPiece = await self._client.execute_workflow(
                     names.RESEARCH_DOCUMENT,
-                    asked,
+                    request,
                     id=f"{self.research_id}-document-{uuid.uuid4().hex[:12]}",
                     task_queue=names.WORKFLOWS_QUEUE,
                     result_type=DocumentPiece,
@@ -250,147 +247,134 @@ class ResearchHandle:
             offset = piece.next_offset
 
     async def report(self) -> ResearchResult | ReportDraft | None:
-        """The result if there is one, else where the newest draft is; None before the first draft."""
-        written: ResearchResult | ReportDraft | None = await self._ask(
+        """Query the result, or the newest draft; None before the first draft."""
+        written: ResearchResult | ReportDraft | None = await self._query(
             names.REPORT, ResearchResult | ReportDraft | None
         )
         return written
 
     async def decisions(self) -> list[AgentDecision]:
-        """The decision log."""
-        log: list[AgentDecision] = await self._ask(names.DECISIONS, list[AgentDecision])
+        """Query the decision log."""
+        log: list[AgentDecision] = await self._query(names.DECISIONS, list[AgentDecision])
         return log
 
     async def sources(self) -> list[Source]:
-        """Every source that the run knows, as the workflow knows it: the document `session.json` has all details."""
-        known: list[Source] = await self._ask(names.SOURCES, list[Source])
+        """Query every source as the workflow knows it; the document `session.json` has all details."""
+        known: list[Source] = await self._query(names.SOURCES, list[Source])
         return known
 
     async def session(self) -> ResearchState:
-        """The state of the run, as the workflow knows it: the document `session.json` has all details."""
-        state: ResearchState = await self._ask(names.SESSION, ResearchState)
+        """Query the state as the workflow knows it; the document `session.json` has all details."""
+        state: ResearchState = await self._query(names.SESSION, ResearchState)
         return state
 
     async def steer(self, text: str) -> str:
-        """Give guidance; the answer says what is done. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
-        return await self._tell(names.STEER, text)
+        """Give guidance; the answer says what is done with it. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        return await self._update(names.STEER, text)
 
     async def stop_and_report(self) -> str:
-        """Ask for the report from what is there. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
-        return await self._tell(names.STOP_AND_REPORT)
+        """Have the report written from what is there. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        return await self._update(names.STOP_AND_REPORT)
 
     async def plan(self) -> PlanAnswer:
-        """The plan, the version of it that was approved, and what a person is asked now."""
-        known: PlanAnswer = await self._ask(names.PLAN, PlanAnswer)
+        """Query the plan, its approved version, and the open question to a person."""
+        known: PlanAnswer = await self._query(names.PLAN, PlanAnswer)
         return known
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
-        """Answer the open questions in their order; none at all means: go on without.
+        """Answer the open questions in their order; without any answer the run continues without.
 
-        `round_` is that of the questions, so that the same words may answer two rounds. Raises `MessageRefused`,
-        `RunClosed`, `NoWorker`, as all that tells a run something.
+        `round_` is that of the questions, so that equal words may answer two rounds. Raises `MessageRefused`,
+        `RunClosed`, `NoWorker`, as every message.
         """
-        return await self._tell(names.ANSWER_CLARIFICATION, list(answers), *([] if round_ is None else [round_]))
+        return await self._update(names.ANSWER_CLARIFICATION, list(answers), *([] if round_ is None else [round_]))
 
     async def reply(self, text: str) -> str:
-        """Answer whatever the run asks: a question, or what should be different in its plan."""
-        return await self._tell(names.REPLY, text)
+        """Answer the open question, or describe what should be different in the plan."""
+        return await self._update(names.REPLY, text)
 
     async def revise_plan(self, revision: str | Mapping[str, Any], version: int | None = None) -> str:
-        """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
-        said = revision if isinstance(revision, str) else dict(revision)
-        return await self._tell(names.REVISE_PLAN, said, *([] if version is None else [version]))
+        """Send words for the planner, or `{"brief": …, "sub_queries": […]}` for the plan of this `version`."""
+        sent = revision if isinstance(revision, str) else dict(revision)
+        return await self._update(names.REVISE_PLAN, sent, *([] if version is None else [version]))
 
     async def approve_plan(self, version: int, phrase: str | None = None) -> str:
-        """Agree with the newest plan, so that the research begins."""
-        return await self._tell(names.APPROVE_PLAN, version, *([] if phrase is None else [phrase]))
+        """Approve the newest plan, so that the research begins."""
+        return await self._update(names.APPROVE_PLAN, version, *([] if phrase is None else [phrase]))
 
     async def reject_plan(self, reason: str = "") -> str:
-        """End the run without any work; its plan is kept."""
-        return await self._tell(names.REJECT_PLAN, reason)
+        """End the run without any work; its plan is stored."""
+        return await self._update(names.REJECT_PLAN, reason)
 
     async def cancel(self) -> None:
-        """Ask the run to stop; it saves its state. No error if it is over already."""
+        """Cancel the run, which saves its state; does nothing if it is over."""
         try:
-            await self._run.cancel(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+            await self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
         except RPCError as error:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
 
     async def terminate(self, reason: str = "ended by hand") -> None:
-        """End the run at once, without the workers, for one that reacts to nothing; its last checkpoint stays.
-
-        No error if it is over already.
-        """
+        """End the run at once, without workers; its last checkpoint stays. Does nothing if it is over."""
         try:
-            await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+            await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
         except RPCError as error:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
 
     async def is_running(self) -> bool:
-        """Whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
-        return await self.server_status() is WorkflowExecutionStatus.RUNNING
-
-    async def server_status(self) -> WorkflowExecutionStatus | None:
-        """What the server itself says of the newest run. Raises `RunUnknown`, `RunForeign`."""
+        """Give whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
         try:
-            found = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+            found = await self._run.describe(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
         if found.workflow_type != names.DEEP_RESEARCH:
             raise _foreign(self.research_id)
-        return found.status
+        return found.status is WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
-        """The question as the server keeps it, without asking a worker; its beginning where the request is encoded.
+        """Read the question from the server, without a worker; its beginning where the request is encoded.
 
         Raises `RunUnknown`, `ServerUnreachable`.
         """
+        question = (await self._request()).get("query")
+        if isinstance(question, str):
+            return question
         try:
-            begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
-            asked = None if begun is None else _question_in(begun.workflow_execution_started_event_attributes.input)
-            if asked is not None:
-                return asked
-            description = await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))
+            description = await self._run.describe(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
+            shown = await description.static_summary()
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        try:
-            shown = await description.static_summary()
         except UNREADABLE:
             return None
         return None if shown is None else from_markdown(shown)
 
     async def tenant(self) -> str | None:
-        """Whom the newest run belongs to, without asking a worker; None where its request cannot be read.
+        """Read the tenant of the newest run from the server; None where its request cannot be read.
 
         Raises `RunUnknown`, `ServerUnreachable`.
         """
+        request = await self._request()
+        tenant = request.get("tenant", DEFAULT_TENANT) if request else None
+        return tenant if isinstance(tenant, str) else None
+
+    async def _request(self) -> dict[str, Any]:
+        """Read the request of the newest run from its history; empty where it cannot be read."""
         try:
             begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        if begun is None:
-            return None
-        payloads = begun.workflow_execution_started_event_attributes.input.payloads
+        payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
         try:
-            request = (await self._client.data_converter.decode(payloads, [dict]))[0] if payloads else None
+            (request,) = await self._client.data_converter.decode(payloads, [dict])
         except UNREADABLE:
-            return None
-        tenant = request.get("tenant", DEFAULT_TENANT) if isinstance(request, dict) else None
-        return tenant if isinstance(tenant, str) else None
-
-    async def started_at(self) -> datetime:
-        """When the server began the newest run. Raises `RunUnknown`, `ServerUnreachable`."""
-        try:
-            return (await self._run.describe(rpc_timeout=timedelta(seconds=MESSAGE_PATIENCE_SECONDS))).start_time
-        except RPCError as error:
-            raise _rpc_failure(error, self.research_id) from error
+            return {}
+        return request if isinstance(request, dict) else {}
 
     async def result(self) -> ResearchResult:
-        """Wait for the end; always a `ResearchResult`, whatever the ending (see `endings`).
+        """Wait for the end; gives a `ResearchResult` for every outcome (see `run_results`).
 
-        Raises `RunUnknown`, `RunForeign` and `ServerUnreachable` only.
+        Raises `RunUnknown`, `RunForeign`, `ServerUnreachable`.
         """
         try:
             raw = await self._run.result()
@@ -411,49 +395,49 @@ class ResearchHandle:
             result = with_stored(result, await self._stored_result(self.research_id))
         return with_duration(result, self._last_status)
 
-    async def _ask(self, query: str, answer: Any, *arguments: object) -> Any:
+    async def _query(self, query: str, answer: Any, *arguments: object) -> Any:
         try:
-            async with asyncio.timeout(MESSAGE_PATIENCE_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._run.query(query, args=arguments, result_type=answer)
         except TimeoutError as error:
-            raise await self._why_silent() from error
+            raise await self._silence() from error
         except WorkflowQueryFailedError as error:
             raise MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
         except UNREADABLE as error:
             raise _foreign(self.research_id) from error
         except RPCError as error:
             if _no_poller(error):
-                raise await self._why_silent() from error
+                raise await self._silence() from error
             raise _rpc_failure(error, self.research_id) from error
 
-    async def _tell(self, update: str, *arguments: object) -> str:
+    async def _update(self, update: str, *arguments: object) -> str:
         try:
-            async with asyncio.timeout(MESSAGE_PATIENCE_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._run.execute_update(update, args=arguments, id=message_id(update, arguments))
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
             # The SDK turns a cancellation of the caller, too, into its own error.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from error
-            raise await self._why_silent(MAY_STILL_BE_TAKEN) from error
+            raise await self._silence(MAY_STILL_ARRIVE) from error
         except WorkflowUpdateFailedError as error:
             raise MessageRefused(refusal_text(error)) from error
         except RPCError as error:
             if "already completed" in error.message:
-                raise RunClosed(f"the run {self.research_id} has ended and takes no more messages") from error
+                raise RunClosed(f"the run {self.research_id} has already finished: see `research status`") from error
             if _no_poller(error):
-                raise await self._why_silent(MAY_STILL_BE_TAKEN) from error
+                raise await self._silence(MAY_STILL_ARRIVE) from error
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _why_silent(self, consequence: str = "") -> NoWorker | WorkerStuck | ServerUnreachable:
+    async def _silence(self, consequence: str = "") -> NoWorker | WorkerStuck | ServerUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
             return ServerUnreachable(f"the server stopped answering: start it with `research serve`{consequence}")
         if pollers:
             return WorkerStuck(
-                f"the run {self.research_id} gave no answer for {MESSAGE_PATIENCE_SECONDS:.0f} s, although a worker "
-                f"polled a minute ago: start one with `research serve`, or see `research doctor`{consequence}"
+                f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s, although a worker polled "
+                f"within a minute: start one with `research serve`, or see `research doctor`{consequence}"
             )
         return NoWorker(
             f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "
@@ -462,34 +446,24 @@ class ResearchHandle:
 
 
 def refusal_text(error: WorkflowUpdateFailedError) -> str:
-    """Why a run refused a message, in the run's own words: the field, what is wrong with it, what would be accepted."""
+    """Give the words of a run for a refused message: the field, the problem, the accepted values."""
     return error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
 
 
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
-    """The server takes an update of one id once in a run: the same words in the same ten minutes are one message."""
-    said = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
-    return f"{update}-{hashlib.sha256(said.encode()).hexdigest()[:24]}"
+    """Make the id of an update, which a run accepts once: equal words in the same ten minutes are one message."""
+    message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
+    return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
 
 def static_summary(question: str) -> str:
-    """The question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
+    """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
     return as_markdown(question, SUMMARY_CHARACTERS, SUMMARY_BYTES)
 
 
 def shown_question(question: str) -> str:
-    """What is left of a question that only its line in the web UI tells."""
+    """Give the part of a question that its line in the web UI has."""
     return from_markdown(static_summary(question))
-
-
-def _question_in(arguments: Payloads) -> str | None:
-    """The question of the request that a run was started with; None for one that is encoded or no request."""
-    try:
-        request = json.loads(arguments.payloads[0].data) if arguments.payloads else None
-    except ValueError:
-        return None
-    question = request.get("query") if isinstance(request, dict) else None
-    return question if isinstance(question, str) else None
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -1,4 +1,4 @@
-"""From what the server says of a closed run to a `ResearchResult`: a handle always gives one."""
+"""Make a `ResearchResult` of every end of a run, and word it."""
 
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
@@ -12,7 +12,7 @@ OUTCOMES = {
     failures.RESEARCH_FAILED: Outcome.FAILED,
 }
 MOST_SHORTCOMINGS = 3
-"""Lines about what a partial report lacks; the report has them all."""
+"""Printed limitations of a partial report; the report has them all."""
 REFUSAL_TYPES = frozenset(reason.value for reason in StopReason)
 """The type of a refused run's failure is its stop reason."""
 STOP_REASONS = {
@@ -28,9 +28,9 @@ OUTCOME_BY_STATUS = {
 
 
 def result_of_failure(research_id: str, cause: BaseException | None, last: ResearchStatus | None) -> ResearchResult:
-    """What is known of a run that did not return.
+    """Make the result of a run that did not return one.
 
-    `cause` is the cause of the server's failure; `last` the last status seen, if any, for the counts.
+    `cause` is the cause of the server's failure, `last` the last status that was read, for the counts.
     """
     if isinstance(cause, ApplicationError):
         carried = carried_result(cause.details)
@@ -49,7 +49,7 @@ def result_of_failure(research_id: str, cause: BaseException | None, last: Resea
 
 
 def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None, explanation: str) -> ResearchResult:
-    """A result without a report, from the last status that the run gave."""
+    """Make a result without a report from the last status of a run."""
     stop_reason = (last.stop_reason if last else None) or STOP_REASONS.get(outcome, StopReason.INTERNAL_ERROR)
     known = last or ResearchStatus(research_id=research_id, query="", status=RunStatus.FAILED)
     return ResearchResult(
@@ -67,18 +67,18 @@ def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None,
 
 
 def with_stored(result: ResearchResult, stored: ResearchResult | None) -> ResearchResult:
-    """The result with what the session store knows: its own result if that ended alike, else how far the run was."""
+    """Add the stored result: all of it if it has the same outcome, else its counts and usage."""
     if stored is None:
         return result
     if stored.outcome is result.outcome:
-        told = [*stored.limitations, *(text for text in result.limitations if text not in stored.limitations)]
-        return stored.model_copy(update={"limitations": told})
-    far = ("counts", "usage", "degraded", "failed_branches", "started_at", "resumable")
-    return result.model_copy(update={name: getattr(stored, name) for name in far})
+        both = [*stored.limitations, *(text for text in result.limitations if text not in stored.limitations)]
+        return stored.model_copy(update={"limitations": both})
+    known = ("counts", "usage", "degraded", "failed_branches", "started_at", "resumable")
+    return result.model_copy(update={name: getattr(stored, name) for name in known})
 
 
 def with_duration(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
-    """The result with how long the run worked, from its last status where the result lacks it (a cancelled run)."""
+    """Add the active seconds of the last status to a result without them (a cancelled run)."""
     if last is None or result.usage.active_seconds:
         return result
     usage = result.usage.model_copy(update={"active_seconds": round(last.elapsed_seconds, 3)})
@@ -86,25 +86,25 @@ def with_duration(result: ResearchResult, last: ResearchStatus | None) -> Resear
 
 
 def lacks_something(result: ResearchResult) -> bool:
-    """Whether a run did all its work and is partial all the same: what its report lacks is why, not what ended it."""
+    """Give whether a run is partial for the limitations of its report, and not for the reason that ended it."""
     return result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
 
 
 def reasons_of(result: ResearchResult) -> list[str]:
-    """Why a run ended without a report, one line each; nothing where the report says it."""
-    told = [] if result.report else [*result.limitations, *result.failed_branches]
-    return list(dict.fromkeys(line.strip() for text in told for line in text.splitlines() if line.strip()))
+    """List why a run ended without a report; empty for one with a report."""
+    reasons = [] if result.report else [*result.limitations, *result.failed_branches]
+    return list(dict.fromkeys(line.strip() for text in reasons for line in text.splitlines() if line.strip()))
 
 
 def shortcomings_of(result: ResearchResult) -> list[str]:
-    """What a terminal says below the line of how the run ended: why there is no report, or what a partial one lacks."""
-    told = reasons_of(result)
+    """List failed branches, degraded roles, and why there is no report or a partial one."""
+    reasons = reasons_of(result)
     if result.report and lacks_something(result):
-        told = [" ".join(line.split()) for line in result.limitations[:MOST_SHORTCOMINGS]]
-    return list(dict.fromkeys([*result.failed_branches, *result.degraded, *told]))
+        reasons = [" ".join(line.split()) for line in result.limitations[:MOST_SHORTCOMINGS]]
+    return list(dict.fromkeys([*result.failed_branches, *result.degraded, *reasons]))
 
 
 def refusal_of(result: ResearchResult) -> str:
-    """What to say of a refused run: why, and what to do."""
-    why = "; ".join(reasons_of(result)) or STOP_REASON_TEXTS[result.stop_reason]
-    return f"the run {result.research_id} was refused: {why}\na refused run cannot be resumed: mend this and ask again"
+    """Word a refused run: why, and what to do."""
+    reason = "; ".join(reasons_of(result)) or STOP_REASON_TEXTS[result.stop_reason]
+    return f"the run {result.research_id} was refused: {reason}\nit cannot be resumed: correct this and start a new run"

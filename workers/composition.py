@@ -24,8 +24,7 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models import answers
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
@@ -203,7 +202,7 @@ async def _reading(
     web = await stack.enter_async_context(open_web_reader(settings, children, product_version(), politeness=politeness))
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
-    return ReadingActivities(reader, content, judge, notebooks=notebooks).read_source
+    return ReadingActivities(reader, content, judge, notebooks).read_source
 
 
 def slots_of(settings: Settings) -> dict[str, int]:

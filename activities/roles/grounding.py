@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from activities.roles.untrusted import INVISIBLE, INVISIBLE_CLASS
+from activities.roles.untrusted import INVISIBLE_CLASS
 from contracts.addresses import normalize
 from contracts.evidence import DocumentRef
 from contracts.lenient import line_of
@@ -28,7 +28,9 @@ AT_ONCE: Final = 32
 """Documents that are fetched in parallel."""
 SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
 WORD: Final = re.compile(r"\S+")
-VISIBLE: Final = re.compile(rf"[^\s{INVISIBLE_CLASS}]+")
+VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
+UNQUOTED: Final = re.compile(f"[`{INVISIBLE_CLASS}]")
+"""Characters that a quote may lack: those that a prompt does not contain, and the marks of code."""
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|#{1,6}[ \t]++(?P<heading>[^\n]*))", re.MULTILINE
 )
@@ -86,7 +88,7 @@ def _references(value: Any) -> Iterator[DocumentRef]:
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
     """Find the offsets of a quote in a text; None if it is not there.
 
-    Only white space may differ, and invisible characters, which a prompt does not contain. `start` is
+    Only white space may differ, invisible characters, which a prompt does not contain, and marks of code. `start` is
     the offset that the model gave; it counts only if the words are there. A quote longer than 2,000 characters is cut
     at the end of a sentence, else between words.
     """
@@ -108,13 +110,13 @@ def _find(text: str, words: str) -> tuple[int, int] | None:
     if place >= 0:
         return place, place + len(words)
     found = _flat(text).find(" ".join(words.split()))
-    if found is None and INVISIBLE.search(text):
+    if found is None and UNQUOTED.search(text):
         found = _flat(text, without_invisible=True).find(_visible_line(words))
     return found
 
 
 def _visible_line(text: str) -> str:
-    return " ".join(INVISIBLE.sub("", " ".join(text.split())).split())
+    return " ".join(UNQUOTED.sub("", " ".join(text.split())).split())
 
 
 class _Flat:
@@ -127,7 +129,7 @@ class _Flat:
         length = end = 0
         for match in (VISIBLE if without_invisible else WORD).finditer(text):
             gap = text[end : match.start()]
-            if parts and (INVISIBLE.sub("", gap) if without_invisible else gap):
+            if parts and (UNQUOTED.sub("", gap) if without_invisible else gap):
                 parts.append(" ")
                 length += 1
             self._flat_starts.append(length)

@@ -12,8 +12,7 @@ from typing import Final
 
 from activities.reporting.judged_claims import CitedWords, Judged, judge
 from activities.reporting.links import Registry
-from benchmarks.answering import answer
-from benchmarks.short_answers import COLLECTIONS, index, load_questions
+from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from contracts.evidence import CheckMethod, Verdict
 from contracts.request import Verify
@@ -46,12 +45,13 @@ async def write_reports() -> list[Cited]:
     """Claims of whole runs without a model over the articles of the short questions."""
     found: list[Cited] = []
     with tempfile.TemporaryDirectory() as folder:
-        await index(Path(folder), [COLLECTIONS[name] for name in COLLECTED])
+        await index(Path(folder), COLLECTED)
         async with SubprocessPool(1) as pool:
             for name in COLLECTED:
-                for question in load_questions(name, "development")[:QUESTIONS]:
-                    given = await answer(CorpusLibrary(Path(folder), pool), name, question.question)
-                    found += claims_of(json.loads(given.document))
+                questions = [question for question in load("development") if question.collection == name]
+                for question in questions[:QUESTIONS]:
+                    _, document, *_ = await answer(CorpusLibrary(Path(folder), pool), name, question.question)
+                    found += claims_of(json.loads(document))
     return list({(each.words, each.passages): each for each in found}.values())
 
 

@@ -218,7 +218,9 @@ async def finish(
     prepared = await host.implementations["prepare_research"](
         PrepareRequest(research_id="r-whole", request_json=request.model_dump_json(exclude_unset=True))
     )
-    state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+    state = ResearchState(
+        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+    )
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
     state.engine_by_role[AgentRole.SYNTHESIZER.value] = EngineKind.MODEL.value

@@ -27,8 +27,7 @@ from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, MARKDOWN_FILE, Report, ReportUnusable, read_report
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags

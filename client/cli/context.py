@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote as url_quote
 
 import structlog
@@ -25,22 +25,19 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentMissing
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
-from providers.search.corpus.published import open_published
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import Records, open_records
 from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
-from workers.resolution_inputs import product_version
 from workers.settings.loading import Flags, Settings, load_settings
-from workers.shared_state import open_shared_state
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
-from workers.web_reader import open_web_reader
 from workflows.phases.counts import counts_of
+
+if TYPE_CHECKING:
+    from providers.search.corpus import CorpusLibrary
 
 NO_SERVER: Final = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED_RUNS: Final = 500
@@ -85,11 +82,16 @@ class Stores:
 
     async def calls(self) -> CallStore:
         """Open the journal of calls. Raises `NotConfigured`, `StorageFull`."""
+        from workers.shared_state import open_shared_state  # noqa: PLC0415  a third of a second
+
         return (await self._stack.enter_async_context(open_shared_state(self._settings))).calls
 
-    async def corpora(self) -> CorpusLibrary:
+    async def corpora(self) -> "CorpusLibrary":
         """Open the corpora of the configuration and those that were registered here."""
         if self._library is None:
+            from providers.search.corpus import CorpusDefinition, CorpusLibrary  # noqa: PLC0415  half a second
+            from providers.search.corpus.published import open_published  # noqa: PLC0415
+
             definitions = [
                 CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
                 for name, corpus in self._settings.corpus.items()
@@ -106,10 +108,15 @@ class Stores:
 
     async def read_file(self, path: Path) -> ExtractedDocument:
         """Read one file as a corpus would. Raises `SourceUnreadable`."""
+        from providers.search.corpus import ingest_file  # noqa: PLC0415
+
         return await ingest_file(await self._children(), path)
 
     async def read_page(self, url: str) -> ExtractedDocument:
         """Read a page as a worker would. Raises `SourceUnreadable`."""
+        from workers.resolution_inputs import product_version  # noqa: PLC0415
+        from workers.web_reader import open_web_reader  # noqa: PLC0415
+
         reader = open_web_reader(self._settings, await self._children(), product_version())
         async with reader as opened:
             return await opened.read(url)

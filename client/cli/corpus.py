@@ -5,18 +5,17 @@ import os
 import tempfile
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich import progress as bars
 
 from client.cli.context import ALLOWED_ID, CommandContext, open_context
 from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet
-from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
+from client.cli.output import print_hint, print_json, print_progress, print_result
 from client.view.words import printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
@@ -30,8 +29,7 @@ SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 NAME_CHARACTERS: Final = 48
 SHOWN_SKIPPED: Final = 20  # files
-LINE_SECONDS: Final = 2.0  # between two lines of progress where there is no terminal
-Show = Callable[[IndexProgress], None]
+LINE_SECONDS: Final = 2.0  # between two lines of progress
 
 corpus = Commands(
     no_args_is_help=True,
@@ -222,50 +220,25 @@ def _folder_words(folder: Path | None) -> str:
 
 
 @asynccontextmanager
-async def _index_progress(name: str, *, quiet: bool) -> AsyncIterator[Show | None]:
-    """Give a callback for `refresh` that draws a bar on a terminal and writes lines elsewhere."""
+async def _index_progress(name: str, *, quiet: bool) -> AsyncIterator[Callable[[IndexProgress], None] | None]:
+    """Give a callback for `refresh`, and print its newest state now and then while an index takes long."""
     if quiet:
         yield None
-    elif error_console().is_terminal:
-        with _progress_bar(printable(name)) as show:
-            yield show
-    else:
-        newest: deque[IndexProgress] = deque(maxlen=1)
-        writing = asyncio.create_task(_write_lines(name, newest))
-        try:
-            yield newest.append
-        finally:
-            writing.cancel()
+        return
+    newest: deque[IndexProgress] = deque(maxlen=1)
 
+    async def print_lines() -> None:
+        started = time.monotonic()
+        while True:
+            await asyncio.sleep(LINE_SECONDS)
+            state = f"{newest[-1].done:,} of {newest[-1].total:,} documents read" if newest else "scanning the folder"
+            print_progress(f"corpus {name}: {state} ({time.monotonic() - started:.0f} s)")
 
-async def _write_lines(name: str, newest: deque[IndexProgress]) -> None:
-    """Write the progress of an index that takes longer than a moment."""
-    started = time.monotonic()
-    while True:
-        await asyncio.sleep(LINE_SECONDS)
-        state = f"{newest[-1].done:,} of {newest[-1].total:,} documents read" if newest else "scanning the folder"
-        print_progress(f"corpus {name}: {state} ({time.monotonic() - started:.0f} s)")
-
-
-@contextmanager
-def _progress_bar(name: str) -> Iterator[Show]:
-    columns = (
-        bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(bar_width=24),
-        bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(),
-        bars.TextColumn("{task.fields[current]}", markup=False),
-    )
-    with bars.Progress(*columns, console=error_console(), transient=True) as bar:
-        task = bar.add_task(f"scanning {name}", total=None, current="")
-
-        def show(progress: IndexProgress) -> None:
-            done, total = progress.done, progress.total
-            current = printable(progress.current)[-NAME_CHARACTERS:]
-            bar.update(task, description=f"reading {name}", completed=done, total=total, current=current)
-
-        yield show
+    printing = asyncio.create_task(print_lines())
+    try:
+        yield newest.append
+    finally:
+        printing.cancel()
 
 
 # --- paths ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import platform
-import pwd
 import re
 import secrets
 import shutil
@@ -38,7 +37,6 @@ from providers.search.availability import probe, probe_address
 from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
-from workers.private_files import repair_home
 from workers.resolution_inputs import configuration_of, search_choices
 from workers.search_providers import open_search_providers, search_model
 from workers.settings.loading import Flags, Settings
@@ -122,7 +120,6 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     yield Check("program", Grade.OK, f"{installed_version()} on {system}")
     yield await asyncio.to_thread(check_home, settings.home)
-    yield await asyncio.to_thread(_check_privacy, settings.home, os.geteuid())
     notices = settings.notices()
     grade = Grade.WARN if notices else Grade.OK
     yield Check("settings", grade, f"digest {settings.digest()}", "; ".join(notices))
@@ -162,29 +159,6 @@ def check_home(home: Path) -> Check:
     if free < NO_SPACE_BYTES:
         return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
     return Check("home", Grade.WARN if free < LOW_SPACE_BYTES else Grade.OK, found)
-
-
-def _check_privacy(home: Path, user: int) -> Check:
-    """Close an old data folder to other users of the machine."""
-    try:
-        done = repair_home(home, user)
-    except OSError as error:
-        return Check("privacy", Grade.WARN, f"{home} cannot be examined: {reason_of(error)}", f"ls -la {home}")
-    if done.owner != user:
-        try:
-            owner = pwd.getpwuid(done.owner).pw_name
-        except KeyError:
-            owner = f"user {done.owner}"
-        found = f"{home} belongs to {owner}; its permissions were not changed"
-        return Check("privacy", Grade.WARN, found, "set RESEARCH_HOME to a folder of your own")
-    parts = [f"{done.closed:,} of its files and folders were open to other users: closed"] if done.closed else []
-    if done.foreign:
-        parts.append(f"{done.foreign:,} belong to another user and were not changed")
-    if done.shared:
-        parts.append(f"{home} also contains other things, so the folder itself was not changed")
-    remedy = f"give {home} to one owner, or set RESEARCH_HOME to a folder of its own" if done.foreign else ""
-    grade = Grade.WARN if done.foreign else Grade.OK
-    return Check("privacy", grade, "; ".join(parts) or "for its owner alone", remedy)
 
 
 async def _check_corpora(context: CommandContext) -> AsyncIterator[Check]:

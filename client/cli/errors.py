@@ -5,10 +5,8 @@ import re
 import shlex
 import shutil
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 
@@ -93,11 +91,8 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     return None
 
 
-def run_guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
-    """Run a command at the edge of the process: an error becomes a message and a code.
-
-    `home` is the data folder, for the traceback of an unforeseen error.
-    """
+def run_guarded(command: Callable[[], int]) -> int:
+    """Run a command at the edge of the process: an error becomes a message and a code."""
     try:
         return command()
     except KeyboardInterrupt:
@@ -107,27 +102,12 @@ def run_guarded(command: Callable[[], int], home: Callable[[], Path]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone: nothing can be flushed
         return ExitCode.COMPLETED
     except Exception as error:  # noqa: BLE001  the edge of the process
-        explained = explain(error)
-        if explained is not None:
-            complain(explained[0])
-            return explained[1]
-        path = _write_traceback(error, home())
-        complain(f"internal error ({type(error).__name__}); please report it with {path or 'its traceback'}")
-        return ExitCode.INTERNAL
-
-
-def _write_traceback(error: BaseException, home: Path) -> Path | None:
-    """Write the traceback of an unforeseen error to `crashes` in the data folder; None where that is impossible."""
-    folder = home / "crashes"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        stamp = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%S")
-        handle, name = tempfile.mkstemp(prefix=f"{stamp}-", suffix=".txt", dir=folder, text=True)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write("".join(traceback.format_exception(error)))
-    except OSError:
-        return None
-    return Path(name)
+        message, code = explain(error) or (None, ExitCode.INTERNAL)
+        if message is None:
+            sys.stderr.write(visible("".join(traceback.format_exception(error))))
+            message = f"internal error ({type(error).__name__}): please report it with the lines above"
+        complain(message)
+        return code
 
 
 def complain(message: str) -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import tempfile
 import textwrap
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -89,7 +88,7 @@ class Commands(typer.Typer):
         def register(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., Coroutine[Any, Any, int]]:
             @functools.wraps(work)
             def call(**given: Any) -> None:
-                raise typer.Exit(run_guarded(lambda: run_to_end(work(**given)), _home))
+                raise typer.Exit(run_guarded(lambda: run_to_end(work(**given))))
 
             super(Commands, self).command(*arguments, help=help_of(work), **options)(call)
             return work
@@ -103,12 +102,3 @@ def help_of(work: Callable[..., Any]) -> str:
     return "\n\n".join(
         f"\b\n{textwrap.indent(each, '  ')}" if each.startswith("research ") else each for each in paragraphs
     )
-
-
-def _home() -> Path:
-    from workers.settings.loading import SettingsError, load_settings  # noqa: PLC0415  only after a crash
-
-    try:
-        return load_settings().home
-    except SettingsError:
-        return Path(tempfile.gettempdir())

@@ -3,8 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable
-from itertools import accumulate
-from textwrap import TextWrapper
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -90,17 +89,9 @@ def _require_terminal(instead: str) -> None:
 
 def _print_wrapped(console: Console, text: Text) -> None:
     """Break lines between words; a long path or address stays whole, so that the terminal copies it in one piece."""
-    for line in text.split("\n", allow_blank=True):
-        words = line.plain.lstrip(" ")
-        indent = len(line.plain) - len(words)
-        breaks = TextWrapper(
-            max(1, console.width - indent),
-            break_long_words=False,
-            break_on_hyphens=False,
-            drop_whitespace=False,
-            expand_tabs=False,
-        )
-        ends = list(accumulate(map(len, breaks.wrap(words))))
-        for part in line[indent:].divide(ends[:-1]):
-            part.rstrip()
-            console.print(Text(" " * indent).append(part), soft_wrap=True)
+    for line in text.plain.split("\n"):
+        words = line.lstrip(" ")
+        indent = len(line) - len(words)
+        parts = wrap(words, max(1, console.width - indent), break_long_words=False, break_on_hyphens=False)
+        for part in parts or [""]:
+            console.print(Text(" " * indent + part, style=text.style), soft_wrap=True)

@@ -9,7 +9,7 @@ from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.cli.request import WantedRun
+from client.cli.request import RunOptions, WantedRun
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
@@ -43,22 +43,21 @@ FEWEST_SOURCES: Final = 2
 
 async def preflight(
     context: CommandContext,
-    request: ResearchRequest,
+    wanted: WantedRun,
+    options: RunOptions,
     stored: ResolvedResearch | None = None,
     *,
-    running: bool = False,
-    url_given: bool = False,
-    quiet: bool = False,
+    probes: bool = True,
 ) -> str | None:
     """Print where text goes and, before a paid call, the expected amounts; give the line about egress.
 
-    `stored` is the resolution of a run that is resumed; `url_given` allows another endpoint than before. Services are
-    probed unless the run is `running`. Raises `CommandError` for a request that cannot be met here. A cluster's workers
-    resolve requests: then the line is None.
+    `stored` is the resolution of a run that is resumed. `probes` connects to its services first. A dry run prints the
+    question, and with `--json` the effective request. Raises `CommandError` for a request that cannot be met here. A
+    cluster's workers resolve requests: then the line is None.
     """
-    settings = context.settings
-    if settings.uses_cluster:
-        if not quiet:
+    request, settings = wanted.request, context.settings
+    if settings.uses_cluster and not options.dry_run:
+        if not options.quiet:
             limits = effective_limits(preset(request.strategy, request.depth), request.limits)
             print_hint("the cluster's workers decide where text goes: see `research status`")
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
@@ -66,53 +65,36 @@ async def preflight(
     if stored is None:
         resolved = _resolve(request, settings)
     else:
-        resolved = _resolve_again(stored, request, settings, url_given=url_given)
-    if not running:
+        resolved = _resolve_again(stored, request, settings, url_given=options.model_url is not None)
+    if probes and not settings.uses_cluster:
         resolved = await _probed(resolved, settings)
-    if not quiet:
-        estimate = estimated(resolved, settings)
-        lines = [resolved.egress, f"engine: {engine_words(resolved)}", _searching_words(resolved)]
-        lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and estimate.priced)}")
-        lines += ["" if estimate is None else estimate.words(), *resolved.advice, *settings.notices()]
-        for line in filter(None, lines):
+    estimate = estimated(resolved, settings)
+    if options.dry_run and options.as_json:
+        effective = resolved.model_dump(mode="json", include=EFFECTIVE)
+        asked = request.model_dump(mode="json", exclude_unset=True)
+        folder = str(wanted.folder) if wanted.folder else None
+        expected = estimate and estimate.model_dump(mode="json")
+        print_json({"request": asked, **effective, "corpus_folder": folder, "estimate": expected})
+    elif options.dry_run:
+        corpus = f", corpus {request.corpus}" if request.corpus else ""
+        print_result(f"{printable(resolved.query)} ({resolved.strategy}, depth {resolved.depth.value}{corpus})")
+        for line in _lines(resolved, estimate, settings):
+            print_result(printable(line))
+        print_progress("nothing was started; --json prints the whole effective request")
+    elif not options.quiet:
+        for line in _lines(resolved, estimate, settings):
             print_progress(line)
     return resolved.egress
 
 
-async def print_dry_run(context: CommandContext, wanted: WantedRun, *, as_json: bool) -> int:
-    """Print what `run` would start. Raises `CommandError` for a request that cannot be met here."""
-    request, settings = wanted.request, context.settings
-    resolved = _resolve(request, settings)
-    if not settings.uses_cluster:
-        resolved = await _probed(resolved, settings)
-    estimate = estimated(resolved, settings)
-    if as_json:
-        print_json(
-            {
-                "request": request.model_dump(mode="json", exclude_unset=True),
-                **resolved.model_dump(mode="json", include=EFFECTIVE),
-                "corpus_folder": str(wanted.folder) if wanted.folder else None,
-                "estimate": estimate and estimate.model_dump(mode="json"),
-            }
-        )
-        return ExitCode.COMPLETED
-    corpus = request.corpus or "-"
-    rows = {
-        "question": resolved.query,
-        "strategy": f"{resolved.strategy}, depth {resolved.depth.value}",
-        "corpus": f"{corpus} ({wanted.folder})" if wanted.folder else corpus,
-        "web": _searching_words(resolved) or "not searched",
-        "engine": engine_words(resolved),
-        "text": resolved.egress,
-        "limits": limits_words(resolved.limits, paid=estimate is not None and estimate.priced),
-        "estimate": "no model, no cost" if estimate is None else estimate.words(),
-    }
-    for label, value in rows.items():
-        print_result(f"{label:<9} {printable(value)}")
-    for advice in resolved.advice:
-        print_progress(advice)
-    print_progress("nothing was started; --json prints the whole effective request")
-    return ExitCode.COMPLETED
+def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Settings) -> list[str]:
+    """Give the lines before a run: egress, engine, search providers, limits, estimate, advice."""
+    lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
+    if resolved.web or any(not choice.available for choice in resolved.providers):
+        lines.append(f"searching {providers_words(resolved.providers)}")
+    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and estimate.priced)}")
+    lines += [] if estimate is None else [estimate.words()]
+    return [*lines, *resolved.advice, *settings.notices()]
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
@@ -132,12 +114,6 @@ def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
     if limits.max_cost_usd is not None and paid:
         parts.append(f"{limits.max_cost_usd:.2f} USD")
     return ", ".join(parts)
-
-
-def _searching_words(resolved: ResolvedResearch) -> str:
-    """Word the search providers; empty where the web was not to be searched."""
-    meant = resolved.web or any(not choice.available for choice in resolved.providers)
-    return f"searching {providers_words(resolved.providers)}" if meant else ""
 
 
 # --- resolving and probing -----------------------------------------------------------------------------------------
@@ -165,11 +141,11 @@ def _resolve_again(
     before = (resolved.model_host or PUBLIC_HOST).split(", ")
     now = settings.model_host if settings.model_configured else None
     if now is None or not (url_given or set(now.split(", ")) & set(before)):
-        models = ", ".join(dict.fromkeys(resolved.models.values()))
-        remedy = "set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "add --model-url URL, or set ANTHROPIC_BASE_URL"
+        models = list(dict.fromkeys(resolved.models.values()))
+        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
         raise CommandError(
-            f"this run used the model {models} at {', '.join(before)}, and this command has no such endpoint: "
-            f"add --model NAME and {remedy}"
+            f"this run used the model {', '.join(models)} at {', '.join(before)}, and no such endpoint is configured: "
+            f"add --model {models[0]} {url}"
         )
     searched = [choice.host for choice in resolved.providers if choice.available and choice.host is not None]
     egress = where_text_goes(now, searched, pages=resolved.web)

@@ -137,19 +137,6 @@ def first_section(documents: Mapping[str, bytes]) -> list[str]:
     return [*lines, *sources, *([""] if sources else [])]
 
 
-def remember_folder(home: Path, research_id: str, folder: Path) -> None:
-    """Store the folder of a run's report, for the command that sees the run end. Raises OSError."""
-    write_atomically(home / "report-folders" / research_id, str(folder.absolute()).encode())
-
-
-def remembered_folder(home: Path, research_id: str) -> Path | None:
-    """Give the folder that was named for a run's report when it was started."""
-    try:
-        return Path((home / "report-folders" / research_id).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
 def _owner_of(folder: Path) -> str | None:
     """Give the id of the run whose report is in a folder; None without a report."""
     try:

@@ -89,8 +89,6 @@ async def read_request(context: CommandContext, options: RunOptions) -> WantedRu
     values = merge(values, parse_assignments(options.assignments))
     if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
         values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
-    if not values.get("query") and options.research_id is not None:
-        values = merge(await _stored_question(context, options.research_id), values)
     registered = await context.stores.corpus_folders()
     if options.corpus is not None:
         values["corpus"], folder = find_corpus(options.corpus, registered, cluster=settings.uses_cluster)
@@ -102,15 +100,6 @@ async def read_request(context: CommandContext, options: RunOptions) -> WantedRu
         message = "there is nothing to search: leave web unset, or name a folder with --corpus ./folder"
         raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
     return WantedRun(request, folder)
-
-
-async def _stored_question(context: CommandContext, research_id: str) -> dict[str, Any]:
-    """Give question and corpus of a stored run, for a command that names only its id."""
-    state = await context.stored_state(research_id)
-    if state is None or state.resolved is None:
-        return {}
-    corpus = state.resolved.corpus
-    return {"query": state.resolved.query, **({} if corpus is None else {"corpus": corpus.name})}
 
 
 def read_request_file(path: Path) -> dict[str, Any]:

@@ -11,37 +11,13 @@ from typing import Annotated, Any, Final, TextIO
 
 import typer
 
+from client.cli import options as option
 from client.cli.context import CommandContext, check_id, last_outcome, new_id, open_context
 from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
-from client.cli.options import (
-    Approve,
-    AsJson,
-    Assignments,
-    ChosenId,
-    Clarify,
-    Commands,
-    ConfigFile,
-    Corpus,
-    Depth,
-    DryRun,
-    Engine,
-    Exclude,
-    Mode,
-    ModelName,
-    ModelUrl,
-    NoWait,
-    Question,
-    Quiet,
-    ReportFolder,
-    RequestFile,
-    RunId,
-    Strategy,
-    Web,
-)
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.preflight import preflight, print_dry_run
-from client.cli.reports import default_folder, deliver_report, remember_folder
+from client.cli.preflight import preflight
+from client.cli.reports import default_folder, deliver_report
 from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
 from client.cli.talk import LeftWaiting, asker, print_waiting
 from client.cli.watch import first_interrupt, follow_run, sink_for
@@ -49,9 +25,8 @@ from client.client_errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.run_results import refusal_of
 from client.view.rendering import Frame
-from contracts import names
 from contracts.addresses import normalized_text
-from contracts.names import POOLS
+from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
@@ -71,7 +46,7 @@ LOG_BYTES: Final = 5_000_000
 RESOLVED_LOOKS, RESOLVED_PAUSE_SECONDS = 20, 0.1
 """Queries of `start` for the resolution of the workers."""
 
-commands = Commands()
+commands = option.Commands()
 
 
 # --- the commands --------------------------------------------------------------------------------------------------
@@ -79,28 +54,28 @@ commands = Commands()
 
 @commands.command("run")
 async def run(
-    question: Question = None,
+    question: option.Question = None,
     *,
-    corpus: Corpus = None,
-    web: Web = False,
-    exclude: Exclude = [],  # noqa: B006  typer makes a new list
-    strategy: Strategy = None,
-    mode: Mode = None,
-    depth: Depth = None,
-    engine: Engine = None,
-    model: ModelName = None,
-    model_url: ModelUrl = None,
-    request_file: RequestFile = None,
-    assignments: Assignments = [],  # noqa: B006
-    research_id: ChosenId = None,
-    out: ReportFolder = None,
-    clarify: Clarify = None,
-    approve: Approve = None,
-    no_wait: NoWait = False,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: ConfigFile = None,
+    corpus: option.Corpus = None,
+    web: option.Web = False,
+    exclude: option.Exclude = [],  # noqa: B006  typer makes a new list
+    strategy: option.Strategy = None,
+    mode: option.Mode = None,
+    depth: option.Depth = None,
+    engine: option.Engine = None,
+    model: option.ModelName = None,
+    model_url: option.ModelUrl = None,
+    request_file: option.RequestFile = None,
+    assignments: option.Assignments = [],  # noqa: B006
+    research_id: option.ChosenId = None,
+    out: option.ReportFolder = None,
+    clarify: option.Clarify = None,
+    approve: option.Approve = None,
+    no_wait: option.NoWait = False,
+    dry_run: option.DryRun = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
+    config: option.ConfigFile = None,
 ) -> int:
     """Start a run, show it live, write the report.
 
@@ -125,20 +100,17 @@ async def ask(
     earlier: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="what you want to know")],
     *,
-    corpus: Corpus = None,
-    web: Web = False,
-    exclude: Exclude = [],  # noqa: B006
-    strategy: Strategy = None,
-    depth: Depth = None,
-    engine: Engine = None,
-    model: ModelName = None,
-    model_url: ModelUrl = None,
-    assignments: Assignments = [],  # noqa: B006
-    out: ReportFolder = None,
-    no_wait: NoWait = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: ConfigFile = None,
+    corpus: option.Corpus = None,
+    web: option.Web = False,
+    exclude: option.Exclude = [],  # noqa: B006
+    depth: option.Depth = None,
+    model: option.ModelName = None,
+    model_url: option.ModelUrl = None,
+    assignments: option.Assignments = [],  # noqa: B006
+    out: option.ReportFolder = None,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
+    config: option.ConfigFile = None,
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
@@ -147,106 +119,64 @@ async def ask(
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
-    given = dict(locals())
-    options = RunOptions(**{name: value for name, value in given.items() if name != "earlier"})
+    options = RunOptions(**{name: value for name, value in locals().items() if name != "earlier"})
     async with open_context(options.flags(), reads_only=True) as context:
         research_id = await context.resolve(earlier)
         state = await context.stored_state(research_id)
     if state is None or state.resolved is None:
         raise CommandError(f"nothing is stored of the run {research_id}: choose another one of `research list`")
-    before = state.resolved
-    return await _run(
-        replace(
-            options,
-            corpus=corpus or (before.corpus.name if before.corpus is not None else None),
-            web=web or before.web,
-            assignments=[*assignments, f"follow_up_of={research_id}"],
-        )
-    )
+    known = state.resolved.corpus.name if state.resolved.corpus is not None else None
+    follows = [*assignments, f"follow_up_of={research_id}"]
+    return await _run(replace(options, corpus=corpus or known, web=web or state.resolved.web, assignments=follows))
 
 
 @commands.command("start")
 async def start(
-    question: Question = None,
+    question: option.Question = None,
     *,
-    corpus: Corpus = None,
-    web: Web = False,
-    exclude: Exclude = [],  # noqa: B006
-    strategy: Strategy = None,
-    mode: Mode = None,
-    depth: Depth = None,
-    engine: Engine = None,
-    model: ModelName = None,
-    model_url: ModelUrl = None,
-    request_file: RequestFile = None,
-    assignments: Assignments = [],  # noqa: B006
-    research_id: ChosenId = None,
-    out: ReportFolder = None,
-    clarify: Clarify = None,
-    approve: Approve = None,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: ConfigFile = None,
+    corpus: option.Corpus = None,
+    web: option.Web = False,
+    exclude: option.Exclude = [],  # noqa: B006
+    strategy: option.Strategy = None,
+    mode: option.Mode = None,
+    depth: option.Depth = None,
+    engine: option.Engine = None,
+    model: option.ModelName = None,
+    model_url: option.ModelUrl = None,
+    request_file: option.RequestFile = None,
+    assignments: option.Assignments = [],  # noqa: B006
+    research_id: option.ChosenId = None,
+    clarify: option.Clarify = None,
+    approve: option.Approve = None,
+    dry_run: option.DryRun = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
+    config: option.ConfigFile = None,
 ) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
     research start "How does vacuum work?" --corpus manual
-    research start "How does vacuum work?" --corpus manual --out ./result --quiet
-    research watch last
+    research watch last --out ./result
 
-    Name the model as the workers were started with it. `research watch` writes the report into the folder of --out.
-    With --id: a running one is joined, an unfinished one is resumed, one that is completed is refused.
+    Name the model as the workers were started with it. With --id: a running one is joined, an unfinished one is
+    resumed, one that is completed is refused.
     """
-    options = RunOptions(**locals())
-    async with open_context(options.flags()) as context:
-        wanted = await read_request(context, options)
-        if dry_run:
-            return await print_dry_run(context, wanted, as_json=as_json)
-        known = await find_run(context, research_id)
-        known.check(wanted.request)
-        if known.completed is not None:
-            raise CommandError(
-                f"the run {known.research_id} is completed: read it with `research report {known.research_id}`"
-            )
-        client = await context.running_client()
-        if out is not None:
-            with files_of_person():
-                ensure_folder(out, "choose another --out")
-        egress = await preflight(
-            context, wanted.request, known.resolved, running=known.running, url_given=model_url is not None, quiet=quiet
-        )
-        await _update_index(context, wanted, quiet=quiet)
-        started = await _start_run(context, client, wanted.request, known.research_id)
-        if out is not None:
-            remember_folder(context.settings.home, known.research_id, out)
-        if as_json:
-            print_json({"research_id": known.research_id, "how": started.how})
-        else:
-            print_result(known.research_id)
-        if not (as_json or quiet):
-            writes = "" if out is None else f", which writes the report to {out}"
-            print_hint(f"{started.how} · research watch {known.research_id}{writes}")
-        if await client.polled_by(names.WORKFLOWS_QUEUE):
-            await _compare_egress(started.handle, egress)
-        else:
-            print_hint("no worker is running, so the run waits: start one with `research serve`")
-        return ExitCode.COMPLETED
+    return await _run(RunOptions(**locals()), follow=False)
 
 
 @commands.command("resume")
 async def resume(
-    given: RunId = "last",
+    given: option.RunId = "last",
     *,
     now: Annotated[bool, typer.Option("--now", help="search no further: write the report from what is there")] = False,
-    assignments: Assignments = [],  # noqa: B006
-    model: ModelName = None,
-    model_url: ModelUrl = None,
-    out: ReportFolder = None,
-    no_wait: NoWait = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    config: ConfigFile = None,
+    assignments: option.Assignments = [],  # noqa: B006
+    model: option.ModelName = None,
+    model_url: option.ModelUrl = None,
+    out: option.ReportFolder = None,
+    no_wait: option.NoWait = False,
+    as_json: option.AsJson = False,
+    quiet: option.Quiet = False,
+    config: option.ConfigFile = None,
 ) -> int:
     """Continue a run that was cancelled, failed, timed out or is partial; its findings are used.
 
@@ -254,43 +184,33 @@ async def resume(
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from what is there
     """
-    values = dict(locals())
-    options = RunOptions(**{name: value for name, value in values.items() if name not in ("given", "now")})
+    options = RunOptions(**{name: value for name, value in locals().items() if name not in ("given", "now")})
     async with open_context(options.flags()) as context:
         known = await find_run(context, await _resolve_stored(context, given))
         if not known.running:
             known.require_resumable(await context.closed_result(known.research_id))
-        again: dict[str, Any] = {"query": known.question}
-        if known.resolved is not None:
-            again = _request_again(known.resolved, model)
+        again = {"query": known.question} if known.resolved is None else _request_again(known.resolved, model)
         request = build_request(merge(again, parse_assignments(assignments)))
         if known.resolved is not None:
-            url_given = model_url is not None
-            await preflight(context, request, known.resolved, running=known.running, url_given=url_given, quiet=quiet)
+            await preflight(context, WantedRun(request), options, known.resolved, probes=not known.running)
         return await RunCommand(context, WantedRun(request), known.research_id, options, report_now=now).execute()
 
 
-async def _run(options: RunOptions) -> int:
-    """Start, join or resume a run, show it, write its report."""
+async def _run(options: RunOptions, *, follow: bool = True) -> int:
+    """Start, join or resume a run, and `follow` it to its report."""
     async with open_context(options.flags()) as context:
         wanted = await read_request(context, options)
-        if options.dry_run:
-            return await print_dry_run(context, wanted, as_json=options.as_json)
-        known = await find_run(context, options.research_id)
+        known = RunInfo(new_id())
+        if options.research_id is not None:
+            known = await find_run(context, check_id(options.research_id))
         known.check(wanted.request)
         command = RunCommand(context, wanted, known.research_id, options)
-        if known.completed is not None:
+        if known.completed is not None and not options.dry_run:
             return await command.print_stored(known.completed)
-        url_given = options.model_url is not None
-        await preflight(
-            context,
-            wanted.request,
-            known.resolved,
-            running=known.running,
-            url_given=url_given,
-            quiet=options.quiet,
-        )
-        return await command.execute()
+        egress = await preflight(context, wanted, options, known.resolved, probes=not known.running)
+        if options.dry_run:
+            return ExitCode.COMPLETED
+        return await (command.execute() if follow else command.start(egress))
 
 
 # --- a run before the command works for it -------------------------------------------------------------------------
@@ -306,6 +226,7 @@ class RunInfo:
     running: bool = False
     """True while the server has it open."""
     question: str | None = None
+    tenant: str | None = None
 
     @property
     def resolved(self) -> ResolvedResearch | None:
@@ -319,10 +240,15 @@ class RunInfo:
         return result if result is not None and result.outcome is Outcome.COMPLETED else None
 
     def check(self, request: ResearchRequest) -> None:
-        """Raise `CommandError` where the id belongs to another question or tenant."""
-        if self.resolved is not None:
-            _check_tenant(request.tenant, self.resolved.tenant, self.research_id)
-        _check_question(request.query, self.question, self.research_id)
+        """Raise `CommandError` where the id belongs to another tenant or question."""
+        if self.tenant is not None and self.tenant != request.tenant:
+            raise CommandError(
+                f"the id {self.research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
+            )
+        if self.question is None or normalized_text(request.query) == normalized_text(self.question):
+            return
+        if shown_question(request.query) != self.question:
+            raise CommandError(f"the id {self.research_id} belongs to another question: leave --id out for a new run")
 
     def require_resumable(self, closed: ResearchResult | None) -> None:
         """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
@@ -338,19 +264,30 @@ class RunInfo:
             )
 
 
-async def find_run(context: CommandContext, given: str | None) -> RunInfo:
-    """Find a run by its id in the session store and, if a server runs, there; without an id make a new one."""
-    if given is None:
-        return RunInfo(new_id())
-    research_id = check_id(given)
+async def find_run(context: CommandContext, research_id: str) -> RunInfo:
+    """Find a run by its id in the session store and, if a server runs, there."""
     state = await context.stored_state(research_id)
     client = await context.client_if_running()
     handle = None if client is None else client.handle(research_id)
-    running = handle is not None and await _is_running(handle)
+    try:
+        running = handle is not None and await handle.is_running()
+    except RunUnknown:
+        running = False
+    question = tenant = None
     if state is not None and state.resolved is not None:
-        return RunInfo(research_id, state, running, state.resolved.query)
-    question = await handle.question() if handle is not None and running else None
-    return RunInfo(research_id, state, running, question)
+        question, tenant = state.resolved.query, state.resolved.tenant
+    if running and handle is not None:
+        tenant = await handle.tenant()
+        question = question or await _question_of_running(handle)
+    return RunInfo(research_id, state, running, question, tenant)
+
+
+async def _question_of_running(handle: ResearchHandle) -> str | None:
+    """Read the question of a running run; None where neither the server nor a worker can give it."""
+    try:
+        return await handle.question() or (await handle.status()).query
+    except (NoWorker, WorkerStuck):
+        return None
 
 
 def can_be_resumed(result: ResearchResult) -> bool:
@@ -414,6 +351,23 @@ class RunCommand:
                 continue
             return self._detach() if result is None else await self._write_report(result)
 
+    async def start(self, egress: str | None) -> int:
+        """Start the run on the running server and print its id; `egress` is the line that was printed before."""
+        client = await self.context.running_client()
+        await self._update_index()
+        started = await start_run(self.context, client, self.wanted.request, self.research_id)
+        if self.options.as_json:
+            print_json({"research_id": self.research_id, "how": started.how})
+        else:
+            print_result(self.research_id)
+            if not self.options.quiet:
+                print_hint(f"{started.how} · research watch {self.research_id}")
+        if not await client.polled_by(WORKFLOWS_QUEUE):
+            print_hint("no worker is running, so the run waits: start one with `research serve`")
+        elif egress is not None:
+            await _compare_egress(started.handle, egress)
+        return ExitCode.COMPLETED
+
     async def print_stored(self, result: ResearchResult) -> int:
         """Print and write the stored report of a completed run; nothing is started."""
         documents = await self.context.report_documents(result)
@@ -431,26 +385,35 @@ class RunCommand:
 
     async def _prepare(self) -> ResearchClient:
         """Bring the index up to date while the server starts."""
-        context, quiet, out = self.context, self.options.quiet, self.options.out
-        ensure_folder(context.settings.home, SET_HOME)
+        settings, out = self.context.settings, self.options.out
+        ensure_folder(settings.home, SET_HOME)
         if out is not None:
             with files_of_person():
                 ensure_folder(out, "choose another --out")
-        if not quiet and not context.settings.uses_cluster and describe_server(context.settings.home) is None:
+        if not self.options.quiet and not settings.uses_cluster and describe_server(settings.home) is None:
             print_progress("starting the server")
-        connecting = asyncio.create_task(context.ensured_client())
+        connecting = asyncio.create_task(self.context.ensured_client())
         try:
-            await _update_index(context, self.wanted, quiet=quiet)
+            await self._update_index()
             return await connecting
         finally:
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
 
+    async def _update_index(self) -> None:
+        """Register the folder of the run and update its index; a cluster's workers do that themselves."""
+        name, quiet = self.wanted.request.corpus, self.options.quiet
+        if name is None or self.context.settings.uses_cluster:
+            return
+        snapshot = await index_corpus(self.context, name, self.wanted.folder, quiet=quiet)
+        if not quiet:
+            print_hint(f"corpus {name}: {summary(snapshot)}")
+
     async def _follow(self, client: ResearchClient) -> ResearchResult | None:
         """Work for the run and show it until it is over; None after Ctrl-C."""
         context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
         async with _local_workers(context, client), first_interrupt() as interrupt:
-            started = await _start_run(context, client, self.wanted.request, self.research_id)
+            started = await start_run(context, client, self.wanted.request, self.research_id)
             if not options.quiet:
                 print_progress(f"{self.research_id} {started.how}")
             if started.how == "joined" and options.assignments:
@@ -478,6 +441,7 @@ class RunCommand:
         return ExitCode.CANCELLED
 
     async def _write_report(self, result: ResearchResult) -> int:
+        """Write the files of the report, print its summary; the exit code."""
         options, context = self.options, self.context
         folder = options.out or default_folder(self.wanted.request.query, self.research_id)
         resumable = can_be_resumed(result) and await context.stored_state(self.research_id) is not None
@@ -487,52 +451,22 @@ class RunCommand:
         )
 
 
-async def _update_index(context: CommandContext, wanted: WantedRun, *, quiet: bool) -> None:
-    """Register the folder of a run and update its index; a cluster's workers do that themselves."""
-    name = wanted.request.corpus
-    if name is None or context.settings.uses_cluster:
-        return
-    snapshot = await index_corpus(context, name, wanted.folder, quiet=quiet)
-    if not quiet:
-        print_hint(f"corpus {name}: {summary(snapshot)}")
-
-
-async def _start_run(
+async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
 ) -> StartedRun:
     """Start, join or resume the run of this id. Raises `CommandError` for another question or tenant."""
-    handle = client.handle(research_id)
-    state = await context.stored_state(research_id)
-    if await _is_running(handle):
-        _check_tenant(request.tenant, await handle.tenant(), research_id)
-        _check_question(request.query, await _question_of_running(handle, state), research_id)
-        return StartedRun(handle, "joined")
-    if state is None or state.resolved is None:
+    known = await find_run(context, research_id)
+    known.check(request)
+    if known.running:
+        return StartedRun(client.handle(research_id), "joined")
+    if known.state is None or known.resolved is None:
         return StartedRun(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
-    RunInfo(research_id, state, question=state.resolved.query).check(request)
-    return StartedRun(await client.resume(request, research_id, after=last_outcome(state)), "resumed")
+    return StartedRun(await client.resume(request, research_id, after=last_outcome(known.state)), "resumed")
 
 
-async def _is_running(handle: ResearchHandle) -> bool:
-    try:
-        return await handle.is_running()
-    except RunUnknown:
-        return False
-
-
-async def _question_of_running(handle: ResearchHandle, state: ResearchState | None) -> str | None:
-    """Give the question of a running run; None where it cannot be read."""
-    if state is not None and state.resolved is not None:
-        return state.resolved.query
-    try:
-        return await handle.question() or (await handle.status()).query
-    except (NoWorker, WorkerStuck):
-        return None
-
-
-async def _compare_egress(handle: ResearchHandle, egress: str | None) -> None:
+async def _compare_egress(handle: ResearchHandle, egress: str) -> None:
     """Print where the workers send text, if that is not what this command has printed."""
-    for _ in range(RESOLVED_LOOKS if egress is not None else 0):
+    for _ in range(RESOLVED_LOOKS):
         try:
             status = await handle.status()
         except ClientError:
@@ -542,20 +476,6 @@ async def _compare_egress(handle: ResearchHandle, egress: str | None) -> None:
                 print_progress(f"the workers have another configuration than this command: {status.egress}")
             return
         await asyncio.sleep(RESOLVED_PAUSE_SECONDS)
-
-
-def _check_tenant(tenant: str, known: str | None, research_id: str) -> None:
-    if known is not None and known != tenant:
-        raise CommandError(
-            f"the id {research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
-        )
-
-
-def _check_question(question: str, known: str | None, research_id: str) -> None:
-    if known is None:
-        return
-    if normalized_text(question) != normalized_text(known) and shown_question(question) != known:
-        raise CommandError(f"the id {research_id} belongs to another question: leave --id out for a new run")
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from client.cli.context import OUTCOMES, RUNNING, CommandContext, ServerRun, ope
 from client.cli.errors import CommandError, ExitCode, pasteable, quote
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
-from client.cli.reports import deliver_report, remembered_folder
+from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import ResearchHandle
 from client.run_results import reasons_of
@@ -103,8 +103,7 @@ async def watch(
         if result is None:
             print_hint(f"detached; the run continues: research watch {research_id}")
             return ExitCode.COMPLETED
-        folder = out or remembered_folder(context.settings.home, research_id)
-        code = await deliver_report(context, result, folder, as_json=as_json, quiet=quiet, resume="")
+        code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
     if then:
         command = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
         await asyncio.to_thread(command, then)  # the person's own command

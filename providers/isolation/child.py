@@ -1,8 +1,8 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
-Frames in both directions are eight bytes of length and a pickle. In: `(function, [arguments, …], processor seconds,
-wall seconds)`. Out, once: `("ready",)`; then one frame for each item: `("value", result)`,
-`("raised", type, message, kind)`, `("memory",)` or `("failed", type, place)`.
+Frames in both directions are eight bytes of length and a pickle. In: `(function, arguments, processor seconds, wall
+seconds)`. Out, once: `("ready",)`; then for each call `("value", result)`, `("raised", type, message, kind)`,
+`("memory",)` or `("failed", type, place)`.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ import struct
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 from providers.errors import (
     AnswerCut,
@@ -30,25 +30,20 @@ from providers.errors import (
     SourceUnreadable,
 )
 
-LENGTH = struct.Struct(">Q")
-ORPHAN_GRACE_SECONDS = 1.0
-"""How much longer than the parent's own limit an orphan may run before its alarm ends it."""
-
-RECURSION_LIMIT = 10_000
-"""Walking a tree of 512 levels takes a few frames for each."""
-
-RAISED: dict[str, type[ProviderError]] = {
+LENGTH: Final = struct.Struct(">Q")
+ORPHAN_GRACE_SECONDS: Final = 1.0
+"""Added to the parent's own limit: after it an alarm ends a child that no parent is left to kill."""
+RECURSION_LIMIT: Final = 10_000
+"""The walk of a page takes three frames for each of 512 levels."""
+RAISED: Final[dict[str, type[ProviderError]]] = {
     error.__name__: error
     for error in (SourceUnreadable, InvalidCall, InvalidOutput, AnswerCut, ContentCorrupt, ContentMissing)
 }
-"""Errors that come out of a child as they were raised in it: none of them tells words of a page."""
-
-Frame = tuple[Any, ...]
-READY: Frame = ("ready",)
+"""Errors that leave a child as they were raised: their messages hold no words of a page."""
 
 
 def read_frame(stream: BinaryIO) -> Any | None:
-    """The next frame, or None at the end of the stream."""
+    """Return the next frame, or None at the end of the stream."""
     header = stream.read(LENGTH.size)
     if len(header) < LENGTH.size:
         return None
@@ -59,40 +54,32 @@ def read_frame(stream: BinaryIO) -> Any | None:
 
 def write_frame(stream: BinaryIO, body: bytes) -> None:
     """Write a pickle as a frame."""
-    stream.write(LENGTH.pack(len(body)))
-    stream.write(body)
+    stream.write(LENGTH.pack(len(body)) + body)
     stream.flush()
 
 
 def limit_process(memory_bytes: int) -> None:
-    """Set the limits that hold for the life of the process; a platform that lacks one goes without it."""
+    """Set the limits of the whole process; a platform that lacks one does without it."""
     for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", memory_bytes)):
         with contextlib.suppress(ValueError, OSError):
             limit = getattr(resource, name)
-            _, hard = resource.getrlimit(limit)
-            resource.setrlimit(limit, (value, hard))
+            resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
 
 
-def limit_item(cpu_seconds: float, wall_seconds: float) -> None:
-    """Give the next item its own processor time, and an alarm in case no parent is left to kill this process."""
+def limit_call(cpu_seconds: float, wall_seconds: float) -> None:
+    """Give the next call its own processor time, and set the alarm for an orphan."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    spent = usage.ru_utime + usage.ru_stime
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(spent + cpu_seconds), hard))
+    end = math.ceil(usage.ru_utime + usage.ru_stime + cpu_seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     signal.setitimer(signal.ITIMER_REAL, wall_seconds + ORPHAN_GRACE_SECONDS)
 
 
-def resolve(function: str) -> Callable[..., Any]:
-    """The function named `module:name`."""
-    module, _, name = function.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
-
-
-def run_item(function: str, arguments: tuple[Any, ...]) -> bytes:
-    """Run one item and pack its frame. Errors travel as type and place: a message could hold a page's text."""
+def run(function: str, arguments: tuple[Any, ...]) -> bytes:
+    """Run `module:name` and pickle its frame. Unexpected errors leave type and place: a message could hold a page."""
+    frame: tuple[Any, ...]
     try:
-        frame: Frame = ("value", resolve(function)(*arguments))
+        module, _, name = function.partition(":")
+        frame = ("value", getattr(importlib.import_module(module), name)(*arguments))
         return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
     except tuple(RAISED.values()) as error:
         frame = ("raised", type(error).__name__, str(error), getattr(error, "kind", ""))
@@ -100,38 +87,31 @@ def run_item(function: str, arguments: tuple[Any, ...]) -> bytes:
         frame = ("memory",)
     except Exception as error:  # noqa: BLE001  # the edge of the process
         last = traceback.extract_tb(error.__traceback__)[-1]
-        frame = ("failed", type(error).__name__, f"{os.path.basename(last.filename)}:{last.lineno}")  # noqa: PTH119
+        frame = ("failed", type(error).__name__, f"{Path(last.filename).name}:{last.lineno}")
     return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
 
 
-def serve(tasks: "queue.SimpleQueue[Any]", answers: BinaryIO) -> None:
-    """Run tasks one after another until the parent goes away."""
-    write_frame(answers, pickle.dumps(READY))
-    while True:
-        function, items, cpu_seconds, wall_seconds = tasks.get()
-        for arguments in items:
-            limit_item(cpu_seconds, wall_seconds)
-            write_frame(answers, run_item(function, arguments))
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def listen(stream: BinaryIO, tasks: "queue.SimpleQueue[Any]") -> None:
-    """Pass tasks on; when the parent closes the pipe or dies, end this process at once, whatever it is doing."""
-    while (task := read_frame(stream)) is not None:
-        tasks.put(task)
+def listen(stream: BinaryIO, calls: "queue.SimpleQueue[Any]") -> None:
+    """Pass calls on; when the parent closes the pipe or dies, end this process at once, whatever it is doing."""
+    while (call := read_frame(stream)) is not None:
+        calls.put(call)
     os._exit(0)
 
 
 def main() -> None:
-    """Entry point: `python -m providers.isolation.child MEMORY_BYTES`."""
-    memory_bytes = int(sys.argv[1])
+    """Serve calls until the parent goes: `python -m providers.isolation.child MEMORY_BYTES`."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames
-    limit_process(memory_bytes)
+    limit_process(int(sys.argv[1]))
     sys.setrecursionlimit(RECURSION_LIMIT)
-    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=listen, args=(sys.stdin.buffer, tasks), daemon=True).start()
-    serve(tasks, answers)
+    calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(sys.stdin.buffer, calls), daemon=True).start()
+    write_frame(answers, pickle.dumps(("ready",)))
+    while True:
+        function, arguments, cpu_seconds, wall_seconds = calls.get()
+        limit_call(cpu_seconds, wall_seconds)
+        write_frame(answers, run(function, arguments))
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 if __name__ == "__main__":

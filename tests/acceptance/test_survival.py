@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import WorkflowFailureError
 
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.vocabulary import Outcome, Phase
+from contracts.vocabulary import AgentStatus, Outcome, Phase
 from tests.acceptance.topology import Topology, topology
 from tests.comparable import comparable
 from tests.integration.runs import QUESTION, start, until
@@ -67,6 +69,62 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
     assert not [request for request, count in delivered.items() if count > 1]
 
 
+STEPS = {"query": QUESTION, "corpus": "documents", "strategy": "reflective", "depth": "light"}
+TASKS = [QUESTION, "How does vacuum freeze old rows?", "What locks does the engine take?"]
+AGENTS = {"query": QUESTION, "corpus": "documents", "strategy": "orchestrator"}
+PARTY = {"query": QUESTION, "corpus": "documents", "strategy": "party", "metadata": {"tasks": TASKS}}
+
+
+async def disturbed(
+    made: Topology, request: dict[str, Any], reached: Callable[[ResearchStatus], bool], calls: int
+) -> ResearchResult:
+    """Run a request undisturbed and once more with all workers killed while so many calls are under way; compare both."""
+    made.install("errand = tests.toy.errand:ERRAND", "party = tests.toy.party:PARTY")
+    await prepared(made)
+    await made.start_workers()
+    client = await made.client()
+    expected = await (await start(client, request, id="r-undisturbed")).result()
+    calls_needed = len(made.calls())
+    handle = await start(client, request, id="r-disturbed")
+    await until(handle, reached)
+    while made.in_flight() < calls:
+        await asyncio.sleep(0.02)
+    in_flight = made.in_flight()
+    await made.kill_workers()
+    await made.start_workers()
+    result: ResearchResult = await handle.result()
+    made_again = len(made.calls()) - calls_needed
+    assert result.outcome is expected.outcome is Outcome.COMPLETED
+    assert comparable(result.report) == comparable(expected.report).replace("r-undisturbed", "r-disturbed")
+    assert calls_needed <= made_again <= calls_needed + in_flight
+    assert not [request for request, count in made.delivered().items() if count > 1]
+    return result
+
+
+async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> None:
+    """Only calls in flight are paid again; status and decisions show its steps (S0-131, invariant 12)."""
+    async with topology(tmp_path, 0.25) as made:
+        await disturbed(made, STEPS, lambda status: status.phase == "step-2" or status.outcome is not None, 1)
+        _, shown, _ = await made.command("status", "r-disturbed")
+        _, decisions, _ = await made.command("decisions", "r-disturbed")
+    assert decisions.count("reflector: continue") == 2
+    assert "step-3" in decisions
+    assert "\nphase     synthesis, step 3 of 3\nstep 1    done: 5 findings: Research what it is" in shown
+
+
+@pytest.mark.parametrize("request_", [AGENTS, pytest.param(PARTY, marks=pytest.mark.soak)], ids=["orchestrator", "toy"])
+async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: Path, request_: dict[str, Any]) -> None:
+    """Only calls in flight are paid again; `status` shows the agents, `list` has one run each (invariant 12)."""
+    at_work = [AgentStatus.RUNNING] * len(TASKS)
+    async with topology(tmp_path, 0.5) as made:
+        await disturbed(made, request_, lambda status: [agent.status for agent in status.agents] == at_work, 2)
+        _, shown, _ = await made.command("status", "r-disturbed")
+        _, listed, _ = await made.command("list")
+    for number in range(1, len(TASKS) + 1):
+        assert f"agent-{number}   done · " in shown
+    assert [line.split()[0] for line in listed.splitlines()] == ["r-disturbed", "r-undisturbed"]
+
+
 async def test_a_killed_engine_comes_back_and_the_run_goes_on(tmp_path: Path) -> None:
     """SIGKILL for the engine's server during the analysis: a worker starts it again, the run completes."""
     async with topology(tmp_path, LATENCY) as made:
@@ -121,6 +179,7 @@ async def test_cancel_stops_paying_and_resume_finishes(tmp_path: Path) -> None:
     assert not twice
 
 
+@pytest.mark.soak
 async def test_killed_while_indexing(tmp_path: Path) -> None:
     """SIGKILL in the middle of indexing leaves an index that the next start completes."""
     async with topology(tmp_path) as made:

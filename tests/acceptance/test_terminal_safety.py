@@ -12,7 +12,7 @@ from fcntl import ioctl
 
 import pytest
 
-from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched
+from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -70,63 +70,36 @@ def assert_harmless(written: str) -> None:
     assert "\x1b[31mred" not in written
 
 
-@pytest.fixture(scope="module")
-def watched(bench: Bench) -> str:
-    """What a whole run shows live."""
-    return on_terminal(bench, "run", f"{QUESTION} {ATTACK}", "--corpus", "manual", "--depth", "light", "--id", "evil")
+READING = (
+    ("sources", "evil"),
+    ("report", "evil", "--format", "json"),
+    ("list",),
+    ("status", "evil"),
+    ("decisions", "evil"),
+    ("run", ATTACK, "--corpus", f"./none{ATTACK}"),
+)
 
 
-def test_a_run_is_watched_safely(watched: str) -> None:
-    """Titles, findings and the question itself show in the live view without driving the terminal."""
+def test_no_document_drives_the_terminal(bench: Bench) -> None:
+    """The live view, lists, reports and errors show foreign text as text; a pipe gets the very bytes of a source."""
+    arguments = ("run", f"{QUESTION} {ATTACK}", "--corpus", "manual", "--depth", "light", "--id", "evil")
+    watched = on_terminal(bench, *arguments)
     assert "report.html" in watched
     assert_harmless(watched)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("sources", "evil", "1", "--raw"),
-        ("sources", "evil", "1"),
-        ("sources", "evil"),
-        ("sources", "evil", "--json"),
-        ("report", "evil"),
-        ("report", "evil", "--format", "json"),
-        ("list",),
-        ("status", "evil"),
-        ("decisions", "evil"),
-        ("audit", "evil"),
-        ("corpus", "status", "manual"),
-        ("status", ATTACK),
-        ("run", ATTACK, "--corpus", f"./none{ATTACK}"),
-        ("list", "\x1b[31mred", "\x1b[31mred"),
-    ],
-    ids=lambda arguments: "-".join(arguments)[:24].encode("ascii", "ignore").decode().replace("\x1b", ""),
-)
-def test_what_is_read_afterwards_is_safe(bench: Bench, watched: str, arguments: tuple[str, ...]) -> None:
-    """Sources, reports, lists and errors show foreign text, and none of it drives the terminal."""
-    written = on_terminal(bench, *arguments)
-    assert written.strip()
-    assert_harmless(written)
-
-
-def test_raw_is_raw_for_another_program(bench: Bench, watched: str) -> None:
-    """Where standard output is no terminal, `--raw` gives the very bytes."""
-    numbers = range(1, 10)
-    found = [
-        subprocess.run(
-            bench.command("sources", "evil", str(number), "--raw"),
-            check=False,
-            capture_output=True,
-            cwd=bench.work,
-            env=bench.environment,
-        ).stdout
-        for number in numbers
-    ]
-    assert PAGE.encode() in found
-
-
-def test_markup_of_titles_stays_text(bench: Bench, watched: str) -> None:
-    """Square brackets in a title are square brackets, no colour and no link."""
-    written = on_terminal(bench, "sources", "evil")
-    assert "[red]markup[/red]" in written
-    assert "\x1b]8;" not in written
+    for command in READING:
+        written = on_terminal(bench, *command)
+        assert written.strip()
+        assert_harmless(written)
+    sources = only_document(bench.run("sources", "evil", "--json").stdout)
+    (evil,) = [source["id"] for source in sources if "evil" in source["url"]]
+    shown = on_terminal(bench, "sources", "evil", evil, "--raw")
+    assert "[red]markup[/red]" in shown
+    assert_harmless(shown)
+    piped = subprocess.run(
+        bench.command("sources", "evil", evil, "--raw"),
+        check=False,
+        capture_output=True,
+        cwd=bench.work,
+        env=bench.environment,
+    )
+    assert piped.stdout == PAGE.encode()

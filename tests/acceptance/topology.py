@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio.client import Client
@@ -19,6 +20,39 @@ from workers.dev_server import ServerDescription, describe_server, detach_server
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
 RESEARCH = ("-m", "client.cli")
+
+
+@dataclass
+class Process:
+    """A worker of a pool."""
+
+    pool: str
+    log: Path
+    running: asyncio.subprocess.Process
+
+    def health_address(self) -> str | None:
+        """Where it serves its health; null as long as it does not."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        return next((str(event["address"]) for event in events if event["event"] == "worker.health"), None)
+
+    async def healthy(self) -> bool:
+        """What its health check would say."""
+        address = self.health_address()
+        if address is None:
+            assert self.running.returncode is None, self.log.read_text(encoding="utf-8")
+            return False
+        host, _, port = address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: worker\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer.startswith(b"HTTP/1.1 200 ")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.running.send_signal(signal.SIGKILL)
 
 
 class Topology:

@@ -13,8 +13,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
-from tests.acceptance.cluster import Process
-from tests.acceptance.topology import PYTHON, RESEARCH, ROOT
+from tests.acceptance.topology import PYTHON, RESEARCH, ROOT, Process
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.temporal_server import FAST
 from tests.fakes.web_world import WebWorld

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from providers.errors import InvalidOutput
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from tests.fakes.isolation import HereCalls
 
 BURN = f"{__name__}:burn"

@@ -98,15 +98,6 @@ def odt(body: str, styles: str = "", meta: str = "", manifest: str = "") -> byte
     return archive_of(parts, "application/vnd.oasis.opendocument.text")
 
 
-def odt_style(name: str, properties: str, family: str = "text", parent: str = "") -> str:
-    """A style of an OpenDocument text."""
-    rests = f' style:parent-style-name="{parent}"' if parent else ""
-    return (
-        f'<style:style style:name="{name}" style:family="{family}"{rests}><style:text-properties {properties}/>'
-        "</style:style>"
-    )
-
-
 def epub(
     chapters: dict[str, str], *, spine: str = "", facts: str = "", extra: dict[str, str | bytes] | None = None,
     items: str = "",

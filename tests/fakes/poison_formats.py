@@ -18,7 +18,6 @@ from tests.fakes.office_documents import (
     mail,
     notebook,
     odt,
-    odt_style,
     part_of,
     presentation,
     saved,
@@ -51,17 +50,6 @@ def sheet(rows: str, after: str = "", before: str = "") -> bytes:
 def text_cell(place: str, words: str = SENTENCE) -> str:
     """A cell that says its words itself."""
     return f'<c r="{place}" t="inlineStr"><is><t>{words}</t></is></c>'
-
-
-def many_sheets(count: int) -> bytes:
-    """A workbook that names one sheet so many times, by names of its own."""
-    made = simple_workbook()
-    named = "".join(f'<sheet name="S{n}" sheetId="{n}" r:id="rId1"/>' for n in range(1, count + 1))
-    book = (
-        f'<workbook xmlns="{SPACE}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">'
-        f"<sheets>{named}</sheets></workbook>"
-    )
-    return changed(made, "xl/workbook.xml", book)
 
 
 def with_lying_sizes(raw: bytes, size: int) -> bytes:
@@ -143,29 +131,18 @@ def parts_in_parts(depth: int) -> bytes:
 KIND: Final = {kind.name.lower(): str(kind) for kind in DocumentKind}
 FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
     "xlsx": {
-        "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(110_000_000)), READABLE | TOO_LARGE),
+        "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(60_000_000)), READABLE | TOO_LARGE),
         "lying-sizes": Poison(lambda: with_lying_sizes(simple_workbook(), 100), READABLE | GIVES_UP),
         "entries": Poison(lambda: archive_of({f"xl/{n}": b"" for n in range(12_000)} | {"xl/workbook.xml": b""}), GIVES_UP),
         "broken": Poison(lambda: simple_workbook()[:3_000], MALFORMED),
-        "no-sheet": Poison(lambda: changed(simple_workbook(), SHEET, None), GIVES_UP),
-        "no-xml": Poison(lambda: changed(simple_workbook(), SHEET, "<worksheet"), GIVES_UP),
         "lzma": Poison(lambda: packed_by(zipfile.ZIP_LZMA), MALFORMED),
         "locked": Poison(lambda: locked(simple_workbook()), ENCRYPTED),
         "entities": Poison(
             lambda: sheet(f'<row r="1">{text_cell("A1", "&a9;&e;")}</row>', before=ENTITIES), GIVES_UP
         ),
-        "entities-in-facts": Poison(
-            lambda: changed(simple_workbook(), "docProps/core.xml", ENTITIES + "<x>&a9;&e;</x>"), READABLE | GIVES_UP
-        ),
-        "sheets": Poison(lambda: many_sheets(1_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "far-cell": Poison(
             lambda: sheet(f'<row r="1">{text_cell("A1")}</row><row r="1048576">{text_cell("XFD1048576")}</row>'),
             READABLE | GIVES_UP, keeps=SENTENCE,
-        ),
-        "no-such-row": Poison(lambda: sheet(f'<row r="99999999999">{text_cell("A99999999999")}</row>'), READABLE | GIVES_UP),
-        "wide-rows": Poison(
-            lambda: sheet("".join(f'<row r="{n}">{text_cell(f"XFD{n}", "x")}</row>' for n in range(1, 2_000))),
-            READABLE | GIVES_UP,
         ),
         "merged": Poison(
             lambda: sheet(
@@ -174,10 +151,6 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE, keeps=SENTENCE,
         ),
-        "cells": Poison(
-            lambda: sheet("".join(f'<row r="{n}">' + "<c><v>1</v></c>" * 100 + "</row>" for n in range(1, 2_600))),
-            READABLE | GIVES_UP,
-        ),
         "formulas": Poison(
             lambda: sheet(
                 f'<row r="1">{text_cell("A1")}<c r="B1"><f>[1]Sheet1!A1</f></c>'
@@ -185,7 +158,6 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE, keeps=SENTENCE,
         ),
-        "macros": Poison(lambda: changed(simple_workbook(), "xl/vbaProject.bin", b"Shell"), READABLE, keeps=SENTENCE),
     },
     "pptx": {
         "circle": Poison(slides_in_a_circle, READABLE | GIVES_UP),
@@ -196,12 +168,10 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE | GIVES_UP,
         ),
-        "shapes": Poison(lambda: slides(shape(SENTENCE) * 5_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "entities": Poison(
             lambda: changed(slides(shape("x")), "docProps/core.xml", ENTITIES + "<x>&a9;&e;</x>"), READABLE | GIVES_UP
         ),
         "broken": Poison(lambda: changed(saved(presentation()), "ppt/slides/slide1.xml", "<p:sld"), MALFORMED),
-        "no-slides": Poison(lambda: changed(saved(presentation()), "ppt/slides/slide1.xml", None), GIVES_UP),
     },
     "odt": {
         "repeated": Poison(
@@ -213,20 +183,6 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             READABLE, keeps=SENTENCE,
         ),
         "blanks": Poison(lambda: odt(f'<text:p>{SENTENCE}<text:s text:c="1000000000"/></text:p>'), READABLE, keeps=SENTENCE),
-        "styles-in-a-circle": Poison(
-            lambda: odt(
-                f'<text:p>{SENTENCE}<text:span text:style-name="A">a</text:span></text:p>',
-                odt_style("A", "", parent="B") + odt_style("B", "", parent="A"),
-            ),
-            READABLE, keeps=SENTENCE,
-        ),
-        "spans": Poison(lambda: odt("<text:p>" + "<text:span>" * 5_000 + SENTENCE + "</text:span>" * 5_000 + "</text:p>"), GIVES_UP),
-        "sections": Poison(lambda: odt(f"<text:section><text:p>{SENTENCE}</text:p></text:section>" * 20_000), READABLE, keeps=SENTENCE),
-        "tables-in-tables": Poison(
-            lambda: odt("<table:table><table:table-row><table:table-cell>" * 80 + f"<text:p>{SENTENCE}</text:p>"
-                        + "</table:table-cell></table:table-row></table:table>" * 80),
-            READABLE | GIVES_UP,
-        ),
         "entities": Poison(
             lambda: changed(odt(f"<text:p>{SENTENCE}</text:p>"), "content.xml", ENTITIES + "<x>&a9;&e;</x>"), GIVES_UP
         ),
@@ -236,7 +192,7 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
     },
     "epub": {
         "circle": Poison(
-            lambda: epub({"a.xhtml": chapter(f"<p>{SENTENCE}</p>")}, spine='<itemref idref="a.xhtml"/>' * 100_000),
+            lambda: epub({"a.xhtml": chapter(f"<p>{SENTENCE}</p>")}, spine='<itemref idref="a.xhtml"/>' * 10_000),
             READABLE, keeps=SENTENCE,
         ),
         "way-out": Poison(
@@ -246,16 +202,6 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
                 spine='<itemref idref="x"/><itemref idref="a.xhtml"/>',
             ),
             READABLE, keeps=SENTENCE,
-        ),
-        "container-of-itself": Poison(
-            lambda: archive_of(
-                {"META-INF/container.xml": '<c><rootfile full-path="META-INF/container.xml"/></c>'}, KIND["epub"]
-            ),
-            GIVES_UP,
-        ),
-        "no-container": Poison(lambda: archive_of({"a": "b"}, KIND["epub"]), MALFORMED),
-        "chapters": Poison(
-            lambda: epub({f"{n}.xhtml": chapter(f"<p>{SENTENCE}</p>") for n in range(3_000)}), READABLE | GIVES_UP, keeps=SENTENCE
         ),
         "entities": Poison(
             lambda: epub({"a.xhtml": ENTITIES + f"<html><body><p>{SENTENCE} &a9;&e;</p></body></html>"}), READABLE, keeps=SENTENCE
@@ -273,44 +219,26 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
         ),
     },
     "mail": {
-        "mails-in-mails": Poison(lambda: mails_in_mails(150), READABLE | GIVES_UP),
         "many-mails-in-mails": Poison(lambda: mails_in_mails(5_000), READABLE | TOO_LARGE),
-        "parts": Poison(lambda: parts_in_parts(150), READABLE | GIVES_UP),
         "many-parts": Poison(lambda: parts_in_parts(20_000), READABLE | TOO_LARGE),
-        "headers": Poison(lambda: b"X-Spam: yes\n" * 100_000 + b"\n" + SENTENCE.encode(), READABLE | TOO_LARGE),
         "header": Poison(lambda: b"Subject: " + b"=?utf-8?q?a?= " * 200_000 + b"\n\n" + SENTENCE.encode(), READABLE),
-        "addresses": Poison(lambda: b"From: " + b"<(" * 1_000_000 + b"\n\n" + SENTENCE.encode(), READABLE, keeps=SENTENCE),
-        "charset": Poison(
-            lambda: b"From: a\nContent-Type: text/plain; charset=" + b"x" * 100_000 + b"\n\n" + SENTENCE.encode(), READABLE, keeps=SENTENCE
-        ),
-        "base64": Poison(
-            lambda: b"From: a\nContent-Transfer-Encoding: base64\n\n" + b"!" * 1_000_000, READABLE | GIVES_UP
-        ),
         "script": Poison(
             lambda: bytes(mail(html=f"<p>{SENTENCE}</p><script>x()</script><img src='http://127.0.0.1/'>")), READABLE, keeps=SENTENCE
         ),
     },
     "notebook": {
         "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, GIVES_UP),
-        "cells": Poison(lambda: notebook(*[cell("markdown", SENTENCE)] * 5_000), READABLE | GIVES_UP, keeps=SENTENCE),
         "output": Poison(
             lambda: notebook(
                 cell("markdown", SENTENCE),
-                cell("code", "x", {"output_type": "stream", "text": "y" * 8_000_000}),
+                cell("code", "x", {"output_type": "stream", "text": "y" * 2_000_000}),
             ),
             READABLE, keeps=SENTENCE,
         ),
         "odd": Poison(lambda: b'{"nbformat": [], "cells": [1, null, {"source": {}, "cell_type": []}], "metadata": 1}', GIVES_UP),
-        "script": Poison(
-            lambda: notebook(cell("markdown", f"{SENTENCE}\n\n<script>x()</script>")), READABLE, keeps=SENTENCE
-        ),
     },
     "csv": {
         "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP),
-        "columns": Poison(lambda: b"," * 2_900_000, READABLE | GIVES_UP),
-        "rows": Poison(lambda: b"a,b\n" * 120_000, READABLE | GIVES_UP, keeps="| a | b |"),
-        "quotes": Poison(lambda: b'"' * 2_900_000, READABLE | GIVES_UP),
-        "nul": Poison(lambda: b"a,b\n" * 100 + b"1,\x002\n", READABLE),
     },
 }  # fmt: skip
 FORMAT_POISON: Final[Mapping[str, Poison]] = {

@@ -1,6 +1,6 @@
 """Everything a run needs, in one process: real activities over real stores in a temporary folder."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,12 @@ class NoWeb:
         raise SourceUnreadable("not_found", "this world has no web")
 
 
+async def all_reachable(names: Sequence[str]) -> dict[str, str]:
+    """No search provider is out of reach."""
+    del names
+    return {}
+
+
 async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
@@ -102,9 +108,9 @@ class World:
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
-        searching = SearchingActivities(self.providers, notebooks=self.notebooks)
+        searching = SearchingActivities(self.providers, all_reachable, self.notebooks)
         reading = ReadingActivities(
-            RoutedReader(self.corpus, self.web), self.content, judge, clock=lambda: READ_AT, notebooks=self.notebooks
+            RoutedReader(self.corpus, self.web), self.content, judge, self.notebooks, lambda: READ_AT
         )
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 DOCUMENTS = {**POISON, **FORMAT_POISON}
 CHILDREN = 2
-CPU_SECONDS, WALL_SECONDS = 3.0, 12.0
+CPU_SECONDS, WALL_SECONDS = 2.0, 8.0
 MEMORY_BYTES = 1_000_000_000
 FETCHING_SECONDS = 5.0
 """For what is no child's work: making the document, sending and receiving it, on a machine that others use too."""

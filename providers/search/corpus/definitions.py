@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
@@ -58,30 +58,26 @@ def corpus_name(path: Path) -> str:
 
 
 class CorpusRegistry:
-    """The definitions; `corpora.json` is read again when it changes, so that workers see what a command registered."""
+    """The definitions; `corpora.json` is read each time, so that workers see what a command registered."""
 
     def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
         self._home = home
-        self._file = home / "corpora.json"
         self._configured = {definition.name: definition for definition in configured}
-        self._registered: dict[str, CorpusDefinition] = {}
-        self._stamp: tuple[int, int, int] | None = None
 
-    def names(self) -> list[str]:
-        """All names, sorted."""
-        return sorted(self._all())
+    def all(self) -> dict[str, CorpusDefinition]:
+        """Every definition by name, sorted. Raises `InvalidCall` for a damaged file."""
+        return dict(sorted({**self._registered(), **self._configured}.items()))
 
     def get(self, name: str) -> CorpusDefinition:
         """A definition by name. Raises `CorpusUnknown`."""
-        definition = self._all().get(name)
+        definition = self.all().get(name)
         if definition is None:
             raise CorpusUnknown("no corpus of that name is known here")
         return definition
 
     def add(self, definition: CorpusDefinition) -> None:
         """Register a folder, or replace its registration. Raises `InvalidCall` if the configuration has that name."""
-        configured = self._configured.get(definition.name)
-        if configured is not None and configured != definition:
+        if self._configured.get(definition.name, definition) != definition:
             raise InvalidCall("the configuration already defines a corpus of that name")
         with self._change() as definitions:
             definitions[definition.name] = definition
@@ -94,35 +90,26 @@ class CorpusRegistry:
             if definitions.pop(name, None) is None:
                 raise CorpusUnknown("no corpus of that name is known here")
 
-    def _all(self) -> dict[str, CorpusDefinition]:
-        return {**self._read(), **self._configured}
-
-    def _read(self) -> dict[str, CorpusDefinition]:
+    def _registered(self) -> dict[str, CorpusDefinition]:
         try:
-            state = self._file.stat()
+            entries = json.loads((self._home / "corpora.json").read_text("utf-8"))
+            return {entry["name"]: CorpusDefinition.model_validate(entry) for entry in entries}
         except FileNotFoundError:
             return {}
-        stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
-        if stamp != self._stamp:
-            try:
-                entries = json.loads(self._file.read_text("utf-8"))
-                self._registered = {entry["name"]: CorpusDefinition.model_validate(entry) for entry in entries}
-            except (ValueError, ValidationError, TypeError, KeyError) as error:
-                raise InvalidCall("corpora.json in the data folder is damaged") from error
-            self._stamp = stamp
-        return dict(self._registered)
+        except (ValueError, TypeError, KeyError) as error:
+            raise InvalidCall("corpora.json in the data folder is damaged") from error
 
     @contextmanager
     def _change(self) -> Iterator[dict[str, CorpusDefinition]]:
         self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self._home / "corpora.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            definitions = self._read()
+            definitions = self._registered()
             yield definitions
             entries = [definitions[name].model_dump(mode="json") for name in sorted(definitions)]
-            aside = self._file.with_suffix(f".{os.getpid()}.tmp")
+            aside = self._home / f"corpora.{os.getpid()}.tmp"
             aside.write_text(json.dumps(entries, indent=2) + "\n", "utf-8")
-            aside.replace(self._file)
+            aside.replace(self._home / "corpora.json")
 
 
 def path_address(path: str) -> str:

@@ -7,14 +7,14 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from contracts.base import Contract
+from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.search.corpus.indexed_file import IndexedFile, chunk_keys
+from providers.search.corpus.definitions import CorpusDefinition
+from providers.search.corpus.indexed_file import DocumentFacts, IndexedFile, chunk_keys
 from providers.search.corpus.scanning import FoundFile
 
 FORMAT: Final = "7"
@@ -51,20 +51,6 @@ class IndexDamaged(Exception):
     """The file is no usable index: it has to be built anew."""
 
 
-class DocumentFacts(Contract):
-    """A document of the index, without its text."""
-
-    raw_hash: str
-    text_hash: str
-    media_type: str
-    title: str
-    authors: list[str] = []
-    publisher: str | None = None
-    published_at: str | None = None
-    language: str | None = None
-    pages: list[int] = []
-
-
 class Chunk(NamedTuple):
     """A part of a section that matches a query, with its BM25 score (higher is better)."""
 
@@ -74,16 +60,6 @@ class Chunk(NamedTuple):
     section: int
     start: int
     stop: int
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """The state of an index."""
-
-    digest: str = ""
-    indexed_at: str = ""
-    files: int = 0
-    skipped: int = 0
 
 
 @contextmanager
@@ -136,10 +112,18 @@ class IndexReader:
         row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
-    def status(self) -> IndexStatus:
-        """Digest, time and counts."""
+    def snapshot(self, definition: CorpusDefinition) -> CorpusSnapshot:
+        """The state of the index, as runs refer to it."""
         (skipped,) = self._database.execute("SELECT count(*) FROM skipped WHERE kind != ?", (NO_DOCUMENT,)).fetchone()
-        return IndexStatus(self.value("digest"), self.value("indexed_at"), self.documents(), skipped)
+        return CorpusSnapshot(
+            name=definition.name,
+            title=definition.title,
+            authority=definition.authority,
+            digest=self.value("digest"),
+            indexed_at=self.value("indexed_at"),
+            files=self.documents(),
+            skipped=skipped,
+        )
 
     def documents(self) -> int:
         """Number of documents."""
@@ -287,8 +271,7 @@ class IndexWriter(IndexReader):
 
     def _insert(self, file: FoundFile, found: IndexedFile) -> None:
         run = self._database.execute
-        facts = DocumentFacts.model_validate(found, from_attributes=True).model_dump_json()
-        values = (file.address, file.size, file.mtime_ns, facts, found.packed_text)
+        values = (file.address, file.size, file.mtime_ns, found.facts.model_dump_json(), found.packed_text)
         document = run("INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?)", values).lastrowid
         sections = [(document, number, *section) for number, section in enumerate(found.sections)]
         self._database.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?)", sections)

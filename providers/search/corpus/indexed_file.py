@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from contracts.base import Contract
 from providers.reading.canonical_text import BlockKind, Extraction
 from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
@@ -20,20 +21,25 @@ CHUNK_CHARACTERS: Final = 700
 PATH_SEPARATOR: Final = " › "
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFile:
-    """Everything that the index stores of a file."""
+class DocumentFacts(Contract):
+    """A document of the index, without its text; `language` is that of its keys."""
 
     raw_hash: str
     text_hash: str
     media_type: str
     title: str
-    authors: list[str]
-    publisher: str | None
-    published_at: str | None
-    language: str | None
-    """The language of its words."""
-    pages: list[int]
+    authors: list[str] = []
+    publisher: str | None = None
+    published_at: str | None = None
+    language: str
+    pages: list[int] = []
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """Everything that the index stores of a file."""
+
+    facts: DocumentFacts
     packed_text: bytes
     sections: list[tuple[int, int, str]]
     """Start, end and heading path, outermost heading first; together they cover the text."""
@@ -54,7 +60,7 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         for number, start, stop in chunks_of(document, sections)
     ]
     encoded = document.text.encode("utf-8")
-    return IndexedFile(
+    facts = DocumentFacts(
         raw_hash=sha256(raw),
         text_hash=sha256(encoded),
         media_type=document.media_type,
@@ -64,10 +70,8 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         published_at=document.published_at,
         language=language,
         pages=document.pages,
-        packed_text=zlib.compress(encoded, 6),
-        sections=sections,
-        chunks=chunks,
     )
+    return IndexedFile(facts, zlib.compress(encoded, 6), sections, chunks)
 
 
 def sections_of(document: Extraction) -> list[tuple[int, int, str]]:

@@ -23,9 +23,9 @@ from providers.search.corpus.definitions import (
     path_address,
     split_url,
 )
-from providers.search.corpus.index import DocumentFacts, IndexDamaged, IndexReader, IndexStatus, open_index
-from providers.search.corpus.indexed_file import sha256
-from providers.search.corpus.published import PublishedIndexes, snapshot_of
+from providers.search.corpus.index import IndexDamaged, IndexReader, open_index
+from providers.search.corpus.indexed_file import DocumentFacts, sha256
+from providers.search.corpus.published import PublishedIndexes
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.search.corpus.refreshing import refresh_index, remove_index
 from providers.search.corpus.scanning import refuse_key, refuse_key_name
@@ -79,12 +79,12 @@ class CorpusLibrary:
 
     def names(self) -> list[str]:
         """Names of all corpora, sorted."""
-        return self._registry.names()
+        return list(self._registry.all())
 
     async def searchable(self) -> dict[str, Path | None]:
         """Folder by name of every corpus that this host can search; None where another host has the folder."""
         published: list[str] = [] if self._published is None else await self._published.names()
-        return dict.fromkeys(published) | {name: self._registry.get(name).path for name in self.names()}
+        return dict.fromkeys(published) | {name: known.path for name, known in self._registry.all().items()}
 
     def definition(self, name: str) -> CorpusDefinition:
         """The definition of a corpus. Raises `CorpusUnknown`."""
@@ -131,10 +131,10 @@ class CorpusLibrary:
         if self._published is not None and (found := await self._published.find(name)) is not None:
             return found.corpus
         definition = self._registry.get(name)
+        empty = CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
         if self._published is not None:
-            return snapshot_of(definition, IndexStatus())
-        status = await asyncio.to_thread(_look_up, self._index(name), IndexReader.status, IndexStatus())
-        return snapshot_of(definition, status)
+            return empty
+        return await asyncio.to_thread(_look_up, self._index(name), lambda index: index.snapshot(definition), empty)
 
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
@@ -189,7 +189,8 @@ class CorpusLibrary:
         return _document(document_url(name, address), raw, text, facts)
 
     def _has_folder(self, name: str) -> bool:
-        return name in self._registry.names() and self._registry.get(name).path.is_dir()
+        known = self._registry.all().get(name)
+        return known is not None and known.path.is_dir()
 
     def _index(self, name: str) -> Path:
         return self._home / "indexes" / f"{name}.sqlite3"

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,7 @@ from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Un
 from providers.interfaces import SessionStore
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, address_path
-from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexStatus, open_index, translated_errors
+from providers.search.corpus.index import BUSY_SECONDS, FORMAT, open_index, translated_errors
 from providers.search.corpus.indexed_file import sha256
 from providers.search.corpus.refreshing import file_lock
 from providers.storage.content import ObstoreContentStore, is_on_this_host
@@ -63,19 +63,6 @@ def open_published(content_url: str | None, home: Path) -> "PublishedIndexes | N
     )
 
 
-def snapshot_of(definition: CorpusDefinition, status: IndexStatus) -> CorpusSnapshot:
-    """An index as runs refer to it."""
-    return CorpusSnapshot(
-        name=definition.name,
-        title=definition.title,
-        digest=status.digest,
-        files=status.files,
-        skipped=status.skipped,
-        indexed_at=status.indexed_at,
-        authority=definition.authority,
-    )
-
-
 class PublishedIndexes:
     """The snapshots of all corpora, as every host sees them."""
 
@@ -99,7 +86,7 @@ class PublishedIndexes:
         return await asyncio.to_thread(self._newest.names)
 
     async def withdraw(self, name: str) -> None:
-        """Let no further run search a corpus; those that go on keep their snapshots. Raises `Unavailable`."""
+        """Let no further run search a corpus; present runs go on with their snapshots. Raises `Unavailable`."""
         await asyncio.to_thread(self._newest.remove, name)
 
     async def find(self, name: str, digest: str = "") -> Snapshot | None:
@@ -169,33 +156,29 @@ class PublishedIndexes:
         await asyncio.gather(*(store(address, raw_hash) for address, raw_hash in hashes))
 
     async def _prune(self, newest: Snapshot) -> None:
-        """Remove what only old snapshots need that no session names; whoever has the publishing lock does it.
+        """Remove old snapshots that no session names, and files that no snapshot needs.
 
-        A session that cannot be read may name any: then all stay. A record goes after what it names, so that an
-        interrupted removal is done again.
+        A session that cannot be read may name any: then all stay.
         """
         name = newest.corpus.name
         sessions = await self._sessions.list()
         if any(session.status == UNREADABLE for session in sessions):
             return
         named = {_key(name, newest.corpus.digest), *(_key(name, session.corpus_digest) for session in sessions)}
-        lines = [one for one in await asyncio.to_thread(self._snapshots.first_lines) if _corpus_of(one.name) == name]
-        lines.sort(key=lambda line: (line.written_at, line.name == _key(name, newest.corpus.digest)))
-        gone = [
-            line
-            for line, following in pairwise(lines)
-            if line.name not in named and lines[-1].written_at - following.written_at >= RETAINED
-        ]
-        staying = [Snapshot.model_validate_json(line.lines) for line in lines if line not in gone]
-        needed = set[str]().union(*[await self._contents(snapshot) for snapshot in staying]) if gone else set()
-        files = self.files_of(name)
-        for line in gone:
-            snapshot = Snapshot.model_validate_json(line.lines)
-            for each in await self._contents(snapshot) - needed - {snapshot.documents.hash}:
-                await files.delete(DocumentRef(hash=each))
-            await asyncio.to_thread(self._snapshots.remove, line.name)
-            if snapshot.documents.hash not in needed:
-                await files.delete(snapshot.documents)
+        records = [one for one in await asyncio.to_thread(self._snapshots.first_lines) if _corpus_of(one.name) == name]
+        records.sort(key=lambda record: (record.written_at, record.name == _key(name, newest.corpus.digest)))
+        before = records[-1].written_at - RETAINED
+        gone = {
+            record.name
+            for record, following in pairwise(records)
+            if record.name not in named and following.written_at <= before
+        }
+        if gone:
+            staying = [Snapshot.model_validate_json(record.lines) for record in records if record.name not in gone]
+            needed = set[str]().union(*[await self._contents(snapshot) for snapshot in staying])
+            for key in gone:
+                await asyncio.to_thread(self._snapshots.remove, key)
+            await self.files_of(name).delete_others(needed, unless_put_since=datetime.now(UTC) - RETAINED)
 
     async def _contents(self, snapshot: Snapshot) -> set[str]:
         """The hashes of all files of a snapshot."""
@@ -225,7 +208,7 @@ def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> tuple[Corpus
         finally:
             database.close()
     with open_index(copy) as reader:
-        return snapshot_of(definition, reader.status()), reader.hashes()
+        return reader.snapshot(definition), reader.hashes()
 
 
 def _read_unchanged(root: Path, address: str, raw_hash: str) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from contracts.addresses import short_hash
-from providers.errors import CorpusUnknown
+from providers.errors import CorpusUnknown, ProviderError
 from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable
@@ -117,7 +117,7 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
     likely = [file for file in files if file.size <= BATCH_BYTES]
     sample = likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES]
     results = await _read_batch(pool, root, sample, "")
-    languages = Counter(result.language or "en" for _, result in results if isinstance(result, IndexedFile))
+    languages = Counter(result.facts.language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
 
 
@@ -156,8 +156,11 @@ def batches_of(files: Iterable[FoundFile]) -> list[list[FoundFile]]:
 
 
 async def _read_batch(pool: SubprocessPool, root: Path, batch: Sequence[FoundFile], language: str) -> list[Result]:
-    outcomes = await pool.call_each(TASK, [(str(root), file.path, language) for file in batch])
-    return [
-        (file, outcome.value if outcome.error is None else skipped_file(file.address, as_unreadable(outcome.error)))
-        for file, outcome in zip(batch, outcomes, strict=True)
-    ]
+    return [await _read_file(pool, root, file, language) for file in batch]
+
+
+async def _read_file(pool: SubprocessPool, root: Path, file: FoundFile, language: str) -> Result:
+    try:
+        return file, await pool.call(TASK, str(root), file.path, language)
+    except ProviderError as error:
+        return file, skipped_file(file.address, as_unreadable(error))

@@ -23,6 +23,7 @@ from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
 from providers.reading.document_kinds import HTML
 from providers.reading.documents import read_page
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.isolation import HereCalls
 from tests.fakes.model_work import unmarked
@@ -126,7 +127,8 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
-    activities = ReadingActivities(Recorder(), MemoryContent(), judge_of(HereCalls(), {}))
+    content = MemoryContent()
+    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}), StoredNotebooks(content))
     request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", holds_private=True, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)

@@ -15,8 +15,11 @@ from providers.shared.cache import Cache
 from providers.shared.circuit_breaker import CircuitBreaker
 from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import message
 from tests.fakes.search_apis import SearchApis, asking, open_provider
+from tests.fakes.world import all_reachable
+from tests.unit.activities.scripted import MemoryContent
 
 ROW = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "x"}
 INPUT_USD, OUTPUT_USD, SEARCH_USD = 1e-6, 5e-6, 0.01
@@ -97,7 +100,8 @@ async def test_the_sum_is_what_was_charged(script: list[Any]) -> None:
         store = MemorySharedStore(clock)
         limiter = SharedLimiter(store, {}, clock=clock)
         limited = LimitedSearch(provider, "search/anthropic", limiter, CircuitBreaker(store))
-        activities = SearchingActivities({name: CachedSearch(limited, Cache(store))})
+        notebooks = StoredNotebooks(MemoryContent())
+        activities = SearchingActivities({name: CachedSearch(limited, Cache(store))}, all_reachable, notebooks)
         came = await ended(activities, server, clock, script)
     assert len(server.asked) == len(script)
     if isinstance(came, SearchResponse):

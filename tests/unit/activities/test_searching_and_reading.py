@@ -17,14 +17,17 @@ from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
 from contracts import failures
-from contracts.evidence import SearchHit
+from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
+from contracts.notebooks import HitsEntry, SourceEntry
 from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
+from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.isolation import HereCalls
 from tests.fakes.permissions import PERMITTED
+from tests.fakes.world import all_reachable
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -74,20 +77,42 @@ def document(**changes: Any) -> ExtractedDocument:
 def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
     """The activity over one document."""
     quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"})
-    return ReadingActivities(Shelf(given), content or MemoryContent(), quality, lambda: NOW)
+    store = content or MemoryContent()
+    return ReadingActivities(Shelf(given), store, quality, StoredNotebooks(store), lambda: NOW)
 
 
-async def read(given: Any, content: MemoryContent | None = None) -> ReadRecord:
-    """One read."""
+async def read(given: Any, content: MemoryContent | None = None) -> tuple[ReadRecord, SourceEntry]:
+    """The record of one read, and the entry that it refers to."""
     request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
-    return await environment().run(reading(given, content).read_source, request)
+    store = content or MemoryContent()
+    record = await environment().run(reading(given, store).read_source, request)
+    return record, await StoredNotebooks(store).read(record.entry, SourceEntry)
 
 
-async def test_a_search_gives_what_the_provider_found() -> None:
-    """Hits pass unchanged, and an empty answer is an answer."""
-    found = SearchResponse(provider="shelf", hits=[SearchHit(url=URL, title="t", rank=1, provider="shelf")])
-    for response in (found, SearchResponse(provider="shelf")):
-        assert await environment().run(SearchingActivities({"shelf": Shelf(response)}).search, asked()) == response
+def searching(given: Any, notebooks: StoredNotebooks | None = None) -> SearchingActivities:
+    """The activity over one provider."""
+    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or StoredNotebooks(MemoryContent()))
+
+
+async def test_hits_are_returned_by_reference() -> None:
+    """The workflow sees addresses, DOIs and the first titles; the notebook has the shortened hits."""
+    sections = [SectionHint(start=n, end=n + 1, heading="H" * 300, score=1.23456) for n in range(5)]
+    hits = [
+        SearchHit(
+            url=URL, title="t" * 200, snippet="s" * 300, rank=1, provider="shelf", doi="10.1/x", sections=sections
+        ),
+        SearchHit(url=f"{URL}/2", title="second", rank=2, provider="shelf"),
+    ]
+    response, notebooks = SearchResponse(provider="shelf", hits=hits), StoredNotebooks(MemoryContent())
+    request = asked().model_copy(update={"titled": 1, "questions": ["q"]})
+    found = await environment().run(searching(response, notebooks).search, request)
+    assert [(hit.url, hit.title, hit.doi) for hit in found.hits] == [(URL, "t" * 120, "10.1/x"), (f"{URL}/2", "", None)]
+    entry = await notebooks.read(found.entry or "", HitsEntry)
+    assert entry.questions == ["q"]
+    assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
+    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.2)
+    nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
+    assert (nothing.hits, nothing.entry) == ([], None)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +128,7 @@ async def test_a_search_gives_what_the_provider_found() -> None:
 async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
     """No failure of a provider becomes an empty list of hits (S0-053, S0-054)."""
     with pytest.raises(ApplicationError) as caught:
-        await environment().run(SearchingActivities({"shelf": Shelf(given)}).search, asked(provider))
+        await environment().run(searching(given).search, asked(provider))
     assert (caught.value.type, not caught.value.non_retryable) == (name, retried)
 
 
@@ -151,9 +176,9 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
     """Each text that is kept in the state is one short line without what nobody sees, whatever reads the page."""
     flood = "word\u202e\x07\n " * 100_000
     said = dict.fromkeys(("title", "publisher", "published_at", "media_type", "language"), flood)
-    record = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
-    assert len(record.model_dump_json()) < 25_000
-    for text in [record.title, record.publisher, record.published_at, record.language, *record.authors]:
+    _, entry = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
+    assert len(entry.model_dump_json()) < 25_000
+    for text in [entry.title, entry.publisher, entry.published_at, entry.language, *entry.authors]:
         assert text
         assert text.rstrip("…").isprintable()
         assert len(text) <= 500
@@ -162,29 +187,30 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 async def test_a_read_archives_raw_bytes_and_text() -> None:
     """Both forms are stored, the record tells where, when and how long, and holds no text itself (S0-055)."""
     content = MemoryContent()
-    record = await read(document(authors=["A"]), content)
-    assert content.data[record.raw.hash] == b"<p>raw</p>"
+    record, entry = await read(document(authors=["A"]), content)
+    assert content.data[entry.raw.hash] == b"<p>raw</p>"
     assert content.data[record.text.hash].decode() == "Vacuum 🧹 text"
-    assert record.content_hash == record.raw.hash
-    assert (record.title, record.text.size) == ("From the hit", 13)
-    assert record.retrieved_at == "2026-11-21T00:00:00+00:00"
+    assert record.content_hash == entry.raw.hash
+    assert (entry.title, record.text.size) == ("From the hit", 13)
+    assert entry.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert "Vacuum 🧹" not in record.model_dump_json()
 
 
 async def test_the_beginnings_of_pages_are_stored_beside_the_text() -> None:
     """However many pages a document has, the record of it stays small; one without pages has no list."""
     content = MemoryContent()
-    record = await read(document(pages=list(range(0, 50_000, 10))), content)
+    record, _ = await read(document(pages=list(range(0, 50_000, 10))), content)
     assert record.pages is not None
     assert json.loads(content.data[record.pages.hash])[:3] == [0, 10, 20]
     assert len(record.model_dump_json()) < 2_000
-    assert (await read(document())).pages is None
+    assert (await read(document()))[0].pages is None
 
 
 async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     """Both lists go with the read to the reader (S0-056)."""
     shelf = Shelf(document())
-    activities = ReadingActivities(shelf, MemoryContent(), judge_of(HereCalls(), {}))
+    content = MemoryContent()
+    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}), StoredNotebooks(content))
     request = ReadRequest(
         permission=PERMITTED,
         source_id=SOURCE,
@@ -206,16 +232,16 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
     """Documents of a corpus have its declared authority; an unknown word or place is unknown, never high (C0-24)."""
-    record = await read(document(url=url))
-    assert (record.quality, record.quality_reason) == (quality, reason)
+    record, entry = await read(document(url=url))
+    assert (record.quality, entry.quality_reason) == (quality, reason)
 
 
 async def test_a_page_of_the_web_is_assessed_and_never_declared() -> None:
     """An address that imitates a corpus gains nothing; parts, label and reason are told (X-20)."""
-    record = await read(document(url="https://example.org/corpus:manual/"))
-    assert record.assessment is not None
-    assert record.quality is record.assessment.label is Quality.LOW
-    assert "chosen by the operator" not in record.quality_reason
+    _, entry = await read(document(url="https://example.org/corpus:manual/"))
+    assert entry.assessment is not None
+    assert entry.quality is entry.assessment.label is Quality.LOW
+    assert "chosen by the operator" not in entry.quality_reason
 
 
 @pytest.mark.parametrize(
@@ -235,7 +261,7 @@ async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, k
 def test_activities_keep_to_their_signatures() -> None:
     """Name, argument and result of `search` and `read_source` are those that workflows call."""
     pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-        (SearchingActivities({}).search, signatures.search),
+        (searching(None).search, signatures.search),
         (reading(document()).read_source, signatures.read_source),
     ]
     for implementation, signature in pairs:

@@ -13,8 +13,7 @@ from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from workers import composition
 from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of

@@ -11,7 +11,7 @@ import pytest
 
 from client.cli.reports import write_atomically
 from workers import private_files
-from workers.private_files import files_of_person, keep_files_private, repair_home, umask_of_person
+from workers.private_files import files_of_person, keep_files_private, umask_of_person
 
 
 def mode(path: Path) -> int:
@@ -48,47 +48,3 @@ def test_reports_have_the_rights_that_the_person_wants(tmp_path: Path, person: N
     with files_of_person():
         (tmp_path / "download").write_text("")
     assert mode(tmp_path / "download") == 0o644
-
-
-def old_home(tmp_path: Path) -> Path:
-    """A home that everybody can look into, with a link that leads out of it."""
-    home = tmp_path / "home"
-    (home / "engine").mkdir(parents=True)
-    (home / "content" / "ab").mkdir(parents=True)
-    (tmp_path / "outside").write_text("")
-    (home / "content" / "link").symlink_to(tmp_path / "outside")
-    for name in ("engine/temporal.db-wal", "content/ab/cd", "shared.sqlite3", "shared.sqlite3-shm"):
-        (home / name).write_text("")
-    for path in (home, *home.rglob("*"), tmp_path / "outside"):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    return home
-
-
-def test_an_old_home_is_closed_once(tmp_path: Path) -> None:
-    """Everything of ours loses the rights of others, nothing outside does, and the second look finds nothing."""
-    home = old_home(tmp_path)
-    done = repair_home(home, os.geteuid())
-    assert (done.closed, done.foreign, done.shared) == (8, 0, False)
-    for path in (home, *home.rglob("*")):
-        assert path.is_symlink() or not mode(path) & 0o077, path
-    assert mode(tmp_path / "outside") == 0o644
-    assert repair_home(home, os.geteuid()).closed == 0
-
-
-def test_a_folder_with_other_uses_is_not_closed(tmp_path: Path) -> None:
-    """Where other things lie, too, only what the product created there is closed."""
-    home = old_home(tmp_path)
-    (home / "notes.txt").write_text("")
-    (home / "notes.txt").chmod(0o644)
-    done = repair_home(home, os.geteuid())
-    assert done.shared
-    assert (mode(home), mode(home / "notes.txt"), mode(home / "engine")) == (0o755, 0o644, 0o700)
-
-
-def test_a_home_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    """The owner is told, and nothing is changed."""
-    home = old_home(tmp_path)
-    done = repair_home(home, os.geteuid() + 1)
-    assert (done.owner, done.closed) == (os.geteuid(), 0)
-    assert mode(home / "engine") == 0o755

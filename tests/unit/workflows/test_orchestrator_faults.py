@@ -370,10 +370,7 @@ async def test_an_outage_of_all_searches_is_no_empty_answer(tmp_path: Path) -> N
 async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
     """No agent finds anything: the outcome is empty, and the report says so (C0-13)."""
     world = World(tmp_path)
-    state = await begin(world, strategy="orchestrator")
-    assert state.resolved is not None
-    question = "What does CockroachDB charge for quantum replication?"
-    state.resolved = state.resolved.model_copy(update={"query": question})
+    state = await begin(world, query="What does CockroachDB charge for quantum replication?", strategy="orchestrator")
     await Driver(ResearchRun(state, Inbox(), world.host()), OrchestratorStrategy()).conduct()
     assert state.result is not None
     assert (state.result.outcome, state.citations) == (Outcome.EMPTY, [])

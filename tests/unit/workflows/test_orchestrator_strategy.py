@@ -151,9 +151,8 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path, monkey
             "system_prompt": "The reader wants vexillaria.",
             "context": [{"question": "What is ombrolith?", "answer": "A stone."}],
         }
-        state = await begin(world, strategy="orchestrator", **fields)
-        asked = state.resolved.model_copy(update={"query": f"{QUESTION} And what of zanzaquil?"})
-        state.resolved = asked
+        query = f"{QUESTION} And what of zanzaquil?"
+        state = await begin(world, strategy="orchestrator", query=query, **fields)
         host = world.host()
         await Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct()
         await world.close()

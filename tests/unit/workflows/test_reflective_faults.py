@@ -297,10 +297,9 @@ async def test_a_model_that_is_out_of_reach_from_the_start_ends_the_run(tmp_path
 async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
     """No step finds anything: the outcome is empty, and the report says so (C0-13)."""
     world = World(tmp_path)
-    state = await begin(world, strategy="reflective", depth="light")
-    assert state.resolved is not None
-    question = "What does CockroachDB charge for quantum replication?"
-    state.resolved = state.resolved.model_copy(update={"query": question})
+    state = await begin(
+        world, query="What does CockroachDB charge for quantum replication?", strategy="reflective", depth="light"
+    )
     await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
     assert state.result is not None
     assert (state.result.outcome, state.citations) == (Outcome.EMPTY, [])

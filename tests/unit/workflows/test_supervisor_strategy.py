@@ -20,12 +20,14 @@ QUESTION = "How does the engine prevent transaction ID wraparound?"
 
 
 async def begin(world: World, **fields: object) -> ResearchState:
-    request = ResearchRequest(query=QUESTION, **{"corpus": "manual", **fields})
+    request = ResearchRequest.model_validate({"query": QUESTION, "corpus": "manual", **fields})
     host = world.host()
     prepared = await host.implementations["prepare_research"](
         PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
     )
-    state = ResearchState(resolved=prepared.resolved, started_at=host.now().isoformat())
+    state = ResearchState(
+        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+    )
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
     return state
@@ -56,9 +58,7 @@ async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
 async def test_an_unanswerable_question_is_admitted(tmp_path: Path) -> None:
     """Nothing answers: outcome empty, no citation, and the report says so (C0-13, C0-24)."""
     world = World(tmp_path)
-    state = await begin(world)
-    question = "What does CockroachDB charge for quantum replication?"
-    state.resolved = state.resolved.model_copy(update={"query": question})
+    state = await begin(world, query="What does CockroachDB charge for quantum replication?")
     outcome = await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
     assert outcome is Outcome.EMPTY, (state.findings, state.failed_branches)
     assert state.citations == []

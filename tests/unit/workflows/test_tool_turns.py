@@ -25,8 +25,7 @@ from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.extractive.engine import script_of
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi, repeated

@@ -199,7 +199,8 @@ async def test_activities_refuse_what_has_no_permission(permission: Permission |
     async def asked(*_: object) -> Any:
         raise AssertionError("somebody was asked")
 
-    searching, reading = SearchingActivities({}, check=asked), ReadingActivities(None, None, asked)  # type: ignore[arg-type]
+    searching = SearchingActivities({}, asked, None)  # type: ignore[arg-type]
+    reading = ReadingActivities(None, None, asked, None)  # type: ignore[arg-type]
     search = SearchRequest(research_id="r", operation="o", provider="p", text="x", permission=permission)
     read = ReadRequest(source_id="s", url="https://a.test/", permission=permission)
     check = CheckProvidersRequest(research_id="r", providers=["p"], permission=permission)

@@ -12,8 +12,7 @@ from activities.reporting.render import render
 from benchmarks.truth.forgery import forge
 from contracts.addresses import digest
 from providers.errors import ContentMissing
-from providers.isolation.killable_calls import KillableCalls
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
 

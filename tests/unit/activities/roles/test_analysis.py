@@ -77,6 +77,11 @@ def test_compositions_and_invisible_characters_do_not_hide_a_quote() -> None:
     found = find_quote(hidden, "autovacuum runs often")
     assert found is not None
     assert hidden[slice(*found)] == "auto\u00advacuum runs\u200b often"
+    marked = "Set `wal_level` to `replica` first."
+    for quote in ("Set wal_level to replica", "Set `wal_level` to `replica"):
+        found = find_quote(marked, quote)
+        assert found is not None
+        assert marked[slice(*found)] == "Set `wal_level` to `replica"
 
 
 def test_a_given_start_counts_only_where_the_words_are() -> None:

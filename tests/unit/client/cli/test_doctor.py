@@ -52,12 +52,9 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     done = research("doctor")
     assert done.exit_code == 0
     lines = {line.split()[1]: line for line in done.stdout.splitlines() if not line.startswith(" ")}
-    assert {"program", "home", "privacy", "settings", "model", "corpora", "shared", "server"} <= set(lines)
+    assert {"program", "home", "settings", "model", "corpora", "shared", "server"} <= set(lines)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
     assert "not running; `research run`" in lines["server"]
-    (home / "sessions").mkdir(exist_ok=True)
-    (home / "sessions").chmod(0o755)
-    assert "open to other users: closed" in checks()["privacy"]["found"]
 
 
 def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> None:

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from client.cli.errors import CommandError, ExitCode
 from client.cli.preflight import Range, _probed, _resolve, _resolve_again, estimated, limits_words, preflight
+from client.cli.request import RunOptions, WantedRun
 from client.view.words import providers_words
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
@@ -52,7 +53,8 @@ def resolved(settings: Settings, **values: object) -> ResolvedResearch:
 async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
     context: Any = SimpleNamespace(settings=Settings())
-    assert await preflight(context, ResearchRequest(query="q", corpus="manual")) == "nothing leaves this machine"
+    wanted = WantedRun(ResearchRequest(query="q", corpus="manual"))
+    assert await preflight(context, wanted, RunOptions()) == "nothing leaves this machine"
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "nothing leaves this machine"
     assert lines[1].startswith("engine: extractive")
@@ -66,7 +68,7 @@ async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture
     assert "searches go to " in searching.egress
     assert any("TAVILY_API_KEY" in line for line in searching.advice)
     context.settings = Settings(temporal_variables={"TEMPORAL_ADDRESS": SecretStr("cluster:7233")})
-    assert await preflight(context, ResearchRequest(query="q", corpus="manual")) is None
+    assert await preflight(context, wanted, RunOptions()) is None
     assert "the cluster's workers decide" in capsys.readouterr().err
 
 
@@ -102,7 +104,7 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
     stored, again = resolved(there, corpus="manual"), ResearchRequest(query="q")
     assert _resolve_again(stored, again, there, url_given=False).egress == stored.egress
     for settings in (Settings(), elsewhere):
-        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model NAME and add --model-url URL"):
+        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model qwen3 --model-url URL"):
             _resolve_again(stored, again, settings, url_given=False)
     moved = _resolve_again(stored, again, elsewhere, url_given=True)
     assert moved.egress == "passages go to models.example"

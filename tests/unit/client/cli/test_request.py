@@ -13,7 +13,6 @@ from client.cli.errors import CommandError
 from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
 from contracts.request import Depth, EngineChoice
 from contracts.state import ResearchState
-from tests.fakes import states
 from workers.settings.loading import Settings
 
 
@@ -53,12 +52,6 @@ async def test_a_request_can_be_piped_in(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nonsense")))
     with pytest.raises(CommandError, match="standard input"):
         await wanted(RunOptions(request_file=Path("-")))
-
-
-async def test_an_id_alone_asks_the_stored_question() -> None:
-    """`run --id ID` needs no question: that of the stored run and its corpus are used."""
-    made = await wanted(RunOptions(research_id="r-1"), states.state())
-    assert (made.request.query, made.request.corpus) == ("How does the engine prevent wraparound?", "manual")
 
 
 async def test_a_named_model_is_meant() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from client.cli.context import last_outcome, result_of
 from client.cli.errors import CommandError
-from client.cli.run import RunInfo, _request_again, _start_run
+from client.cli.run import RunInfo, _request_again, start_run
 from client.cli.watch import parse_since, parse_statuses
 from client.client_errors import RunUnknown
 from contracts.outcome import AgentDecision, Citation, ResearchResult
@@ -151,6 +151,9 @@ class Server:
     def handle(self, _: str) -> "Server":
         return self
 
+    async def client_if_running(self) -> "Server":
+        return self
+
     async def is_running(self) -> bool:
         if self.running_tenant is None:
             raise RunUnknown("none")
@@ -172,11 +175,11 @@ async def test_an_id_of_another_tenant_or_question_cannot_be_used(tenants: tuple
     state = None if tenants[0] is None else states.state(resolved=states.resolved(tenant=tenants[0]))
     server: Any = Server(state, tenants[1])
     with pytest.raises(CommandError) as caught:
-        await _start_run(server, server, ResearchRequest(query="Something else?", tenant="other"), "r-1")
+        await start_run(server, server, ResearchRequest(query="Something else?", tenant="other"), "r-1")
     assert str(caught.value) == "the id r-1 cannot be used with this tenant: leave tenant out, or --id for a new run"
     with pytest.raises(CommandError, match="belongs to another question"):
-        await _start_run(server, server, ResearchRequest(query="Something else?", tenant="acme"), "r-1")
-    started = await _start_run(server, server, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")
+        await start_run(server, server, ResearchRequest(query="Something else?", tenant="acme"), "r-1")
+    started = await start_run(server, server, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")
     assert started.how == ("resumed" if tenants[1] is None else "joined")
 
 

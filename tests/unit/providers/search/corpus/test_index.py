@@ -89,7 +89,7 @@ def test_a_replaced_or_removed_document_leaves_no_trace(tmp_path: Path) -> None:
         writer._database.execute("INSERT INTO words (words) VALUES ('integrity-check')")
     with closing(writer_of(fresh)) as writer:
         writer.write([*pages[1:9], *pages[10:]])
-    for text in ("quicksilver", "gone words", "bach falm", "telm sich port", pages[3][1].title):
+    for text in ("quicksilver", "gone words", "bach falm", "telm sich port", pages[3][1].facts.title):
         assert searched(changed, text) == searched(fresh, text), text
 
 

@@ -174,7 +174,7 @@ async def test_snapshots_that_no_session_names_are_removed(
     store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of old snapshots those that sessions name stay whole; of others goes what no snapshot holds any more."""
-    monkeypatch.setattr(published, "RETAINED", timedelta(0))
+    monkeypatch.setattr(published, "RETAINED", timedelta(days=-1))
     here = library_of(store, tmp_path / "here", pool, folder)
     first = await here.refresh("manual")
     sessions = RecordSessionStore(

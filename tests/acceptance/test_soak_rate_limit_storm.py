@@ -8,7 +8,7 @@ from tests.acceptance.storm import assert_polite, storm
 from tests.fakes.throttled_api import ThrottledApi
 from tests.fakes.valkey import running_valkey
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
 
 RETRY_AFTER = 2
 CALLS = 180

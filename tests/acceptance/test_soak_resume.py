@@ -15,7 +15,7 @@ from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, bench
 from tests.acceptance.held_runs import HELD, Hold
 from workers.dev_server import ensure_server
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(240)]
 
 ENDPOINT = (sys.executable, "-m", "tests.fakes.messages_api", "--port", "0")
 
@@ -62,7 +62,7 @@ def test_a_run_of_which_nothing_is_stored_goes_on(bench: Bench) -> None:
     assert known.returncode == 0, known.stderr
     status = only_document(known.stdout)
     assert (status["status"], status["query"]) == ("running", QUESTION)
-    assert "what the server knows" in status["note"]
+    assert "nothing is stored yet" in status["note"]
     resumed = on(bench, "early", "--set", "limits.max_iterations=1", "--out", "early")
     assert resumed.end() == 0, resumed.errors
     assert "--set is ignored when joining a run" in resumed.errors

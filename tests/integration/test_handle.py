@@ -31,7 +31,7 @@ from workers.dev_server import ensure_server, stop_server
 from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
-pytestmark = pytest.mark.acceptance
+pytestmark = pytest.mark.integration
 
 
 @activity.defn(name="prepare_research")
@@ -149,7 +149,7 @@ async def test_without_a_worker_the_silence_is_explained(
     client: ResearchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody polls: the error names the queue and what to start."""
-    monkeypatch.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(handles, "ANSWER_SECONDS", 1.0)
     handle = await client.start({"query": "Why?"}, "run-1")
     asked: list[Callable[[ResearchHandle], object]] = [ResearchHandle.status, ResearchHandle.stop_and_report]
     for ask in asked:
@@ -165,11 +165,11 @@ async def test_words_that_were_said_twice_are_taken_once(
     handle = await client.start({"query": "Why?"}, "run-1")
     assert await handle.question() == "Why?"
     with monkeypatch.context() as impatient:
-        impatient.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 1.0)
+        impatient.setattr(handles, "ANSWER_SECONDS", 1.0)
         impatient.setattr(handles, "message_id", lambda update, arguments: f"{update}-{arguments}")
-        with pytest.raises(NoWorker, match="may still take it"):
+        with pytest.raises(NoWorker, match="may still receive it"):
             await handle.steer("look at 16")
-        impatient.setattr(handles, "MESSAGE_PATIENCE_SECONDS", 30.0)
+        impatient.setattr(handles, "ANSWER_SECONDS", 30.0)
         async with working(client.temporal):
             for _ in range(2):
                 assert (await handle.steer("look at 16")).startswith("taken")

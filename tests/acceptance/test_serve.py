@@ -88,8 +88,10 @@ def probe(address: str) -> dict[str, Any]:
 def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
 ) -> None:
-    """Started by the plain `temporal` program; health and metrics answer; a run that is refused says why in every
-    command; `start` gives the id alone, and who watches gets the report where `start` said; SIGTERM drains; the log tells of both runs, without a secret or a traceback.
+    """Started by the plain `temporal` program; health and metrics answer; each command gives the reason of a refused run.
+
+    `start` prints the id alone, and `watch` writes the report; SIGTERM drains; the log has both runs, without a secret or
+    a traceback.
     """
     served = addresses(serving)
     assert probe(served["health"])["ok"] is True
@@ -118,9 +120,9 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     assert (row["research_id"], row["query"]) == ("refused", asked["query"])
     assert "no corpus of that name" in row["reason"]
     begun = [*COMMAND, "start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept"]
-    started = subprocess.run([*begun, "--out", "kept", "--quiet"], **told_as, check=True)
+    started = subprocess.run([*begun, "--quiet"], **told_as, check=True)
     assert (started.stdout, started.stderr) == ("kept\n", "")
-    subprocess.run([*COMMAND, "watch", "kept", "--quiet"], **told_as, check=False)
+    subprocess.run([*COMMAND, "watch", "kept", "--quiet", "--out", "kept"], **told_as, check=False)
     assert (place / "kept" / "report.html").is_file()
     serving.send_signal(signal.SIGTERM)
     assert serving.wait(30) == 0
@@ -138,6 +140,7 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     assert "Traceback" not in log
 
 
+@pytest.mark.soak
 def test_a_port_that_is_taken_is_one_clear_line(
     serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
 ) -> None:
@@ -150,6 +153,7 @@ def test_a_port_that_is_taken_is_one_clear_line(
         assert "address already in use; port 0 takes a free one" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.soak
 def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environment: dict[str, str]) -> None:
     """SIGTERM during the start: no drain, no traceback."""
     with subprocess.Popen(

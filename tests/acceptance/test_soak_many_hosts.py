@@ -24,7 +24,7 @@ from tests.fakes.valkey import running_valkey
 from tests.integration.runs import QUESTION
 from workers.dev_server import find_binary
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(300)]
 
 RESEARCH = str(Path(PYTHON).with_name("research"))
 LATENCY = 0.6

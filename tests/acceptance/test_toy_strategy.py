@@ -50,13 +50,6 @@ def written(journal: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_estimate_names_its_roles(bench: Bench, endpoint: tuple[str, Path]) -> None:
-    """`--dry-run` counts the calls of the roles that it declares, and of no others."""
-    shown = bench.run("run", *ASKED, "--model", "m", "--model-url", endpoint[0], "--dry-run", "--json")
-    assert shown.returncode == 0, shown.stderr
-    assert only_document(shown.stdout)["estimate"]["calls"] == {"low": 4, "high": 12}
-
-
 def test_it_runs_and_shows_its_units_and_its_name(bench: Bench) -> None:
     """Progress in its own words; all three forms of the report; the record names it."""
     done = bench.run("run", *ASKED, "--id", "toy-run", "--out", "toy")
@@ -70,6 +63,7 @@ def test_it_runs_and_shows_its_units_and_its_name(bench: Bench) -> None:
     assert bench.run("audit", "toy-run").returncode == 0
 
 
+@pytest.mark.soak
 def test_killed_it_goes_on_and_pays_nothing_twice(bench: Bench, endpoint: tuple[str, Path]) -> None:
     """After kill -9 the same command goes on; no answered request is made again.
 

@@ -14,7 +14,7 @@ from contracts.vocabulary import Outcome
 from tests.acceptance.cluster import Cluster, cluster, deciding, holders, shared_keys
 from tests.integration.runs import QUESTION, start
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(400)]
 
 OTHER_QUESTION = "How many workers may the autovacuum daemon have?"
 PASSWORD = "a-password-of-valkey"

@@ -8,7 +8,7 @@ from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched
 from tests.acceptance.held_runs import HELD, Hold
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(240)]
 
 
 def documents(bench: Bench) -> set[Path]:

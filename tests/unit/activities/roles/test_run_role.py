@@ -1,8 +1,11 @@
 """The activities that do roles."""
 
 import asyncio
+import inspect
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -15,7 +18,15 @@ from contracts.outcome import Usage
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers import errors
+from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatReply, ChatRequest
+from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
+from providers.models.language_model import LanguageModelEngine
+from providers.models.prices import PriceTable
 from providers.storage.stored_notebooks import StoredNotebooks
+from tests.architecture.repository import PACKAGES, ROOT
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_engine import OpenLimiter
 from tests.unit.activities.scripted import (
     MemoryCalls,
     MemoryContent,
@@ -376,3 +387,39 @@ async def test_a_registered_activity_does_its_role() -> None:
     bench = Bench(PLAN)
     output = await environment().run(bench.activities.register()[0], plan_input())
     assert isinstance(output, roles.PlannerAnswer)
+
+
+async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
+    """From the registered activity to the call of the SDK, over the task that shields it from a cancellation."""
+    frames: list[str] = []
+
+    class Watching(AnthropicChat):
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            code = [info.frame.f_code for info in inspect.stack(0)] + [
+                part for task in others for part in suspended(task)
+            ]
+            own = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
+            frames.extend(each.co_name for each in code if each.co_filename.startswith(own))
+            return await super().complete(request)
+
+    async with MessagesApi() as api:
+        chat = Watching(api_key="test", base_url=api.base_url)
+        endpoint = ModelEndpoint("default", "h", chat, lambda _: EndpointCapabilities())
+        engine = LanguageModelEngine(ModelDirectory({"default": endpoint}), PriceTable(), OpenLimiter())
+        activities = role_activities(engine, MemoryContent())
+        planner = next(each for each in activities.register() if each.__name__ == roles.PLANNER.activity)
+        await environment().run(planner, plan_input())
+        await engine.close()
+    walk = [*(name for name in frames if name not in ("_beat", "_renew")), "complete"]
+    assert {"do_role", "answer", "complete"} <= set(walk)
+    assert len(walk) <= 10, walk
+
+
+def suspended(task: asyncio.Task[Any]) -> Iterator[CodeType]:
+    """Code of the coroutines that a task is suspended in."""
+    coroutine: Any = task.get_coro()
+    while coroutine is not None:
+        if hasattr(coroutine, "cr_code"):
+            yield coroutine.cr_code
+        coroutine = getattr(coroutine, "cr_await", None)

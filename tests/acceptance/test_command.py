@@ -1,0 +1,105 @@
+"""The real `research` command on a small corpus against the dev server: nothing is patched, nothing is faked."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contracts.vocabulary import Phase
+from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
+from tests.acceptance.held_runs import HELD, Hold
+from workers.dev_server import describe_server
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One server for the tests of this file, and a person whose umask lets everybody read."""
+    before = os.umask(0o022)
+    with benched(tmp_path_factory.mktemp("bench")) as made:
+        yield made
+    os.umask(before)
+
+
+def open_to_others(folder: Path) -> list[Path]:
+    """Everything in a folder that other users of the machine could use."""
+    return [path for path in (folder, *folder.rglob("*")) if path.exists() and path.lstat().st_mode & 0o077]
+
+
+def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(bench: Bench, tmp_path: Path) -> None:
+    """Question in, three cited files out, with everything in the home private.
+
+    Under its id the stored report is printed, and another question is refused. A forged quote fails the audit. All
+    that is stored is read without a server; a deleted run is gone, and the documents of others stay.
+    """
+    first = bench.run("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "first")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.splitlines()[0] == "nothing leaves this machine"
+    assert first.stderr.splitlines()[1].startswith("engine: extractive, no model")
+    shown = first.stdout
+    assert 0 < shown.index("[1]") < shown.index("✔ completed") < shown.index("report.html")
+    assert "research open first · research audit first" in shown
+    assert len(shown.splitlines()) < 40
+    (folder,) = (bench.work / "reports").iterdir()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d-how-does-vacuum-prevent-wraparound-and-which", folder.name)
+    assert {path.name for path in folder.iterdir()} == {"report.md", "report.html", "report.json"}
+    assert (folder / "report.md").stat().st_mode & 0o777 == 0o644
+    assert open_to_others(bench.home) == []
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["research_id"], report["outcome"], bool(report["citations"])) == ("first", "completed", True)
+
+    again = bench.run("run", QUESTION, "--corpus", "manual", "--id", "first", "--json", "--out", "again")
+    document = only_document(again.stdout)
+    assert (again.returncode, document["outcome"]) == (0, "completed")
+    assert (bench.work / document["paths"]["html"]).is_file()
+    other = bench.run("run", "Something else?", "--corpus", "manual", "--id", "first", "--json")
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "belongs to another question" in other.stderr
+
+    report["evidence"][0]["quote"] += " (forged)"
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    audited = bench.run("audit", str(tmp_path / "report.json"), "--json")
+    assert (audited.returncode, only_document(audited.stdout)["passed"]) == (1, False)
+
+    bench.stop_server()
+    assert "first" in {row["research_id"] for row in only_document(bench.run("list", "--json").stdout)}
+    assert only_document(bench.run("status", "first", "--json").stdout)["outcome"] == "completed"
+    assert bench.run("report", "first").stdout.startswith("# ")
+    sources = only_document(bench.run("sources", "first", "--json").stdout)
+    cited = next(source for source in sources if source["citation"] == 1)
+    assert "frozen" in bench.run("sources", "first", "1").stdout
+    assert bench.run("sources", "first", cited["id"], "--raw").stdout.startswith("# ")
+    assert only_document(bench.run("decisions", "first", "--json").stdout)
+    bundle = bench.run("export", "first", "--bundle", "first.zip")
+    assert (bundle.returncode, bench.run("audit", "first.zip").returncode) == (0, 0), bundle.stderr
+    assert describe_server(bench.home) is None
+
+    empty = bench.run("run", "Who won the chess tournament in Zanzibar?", "--corpus", "manual", "--json", "--id", "no")
+    assert (empty.returncode, only_document(empty.stdout)["outcome"]) == (8, "empty")
+    assert bench.run("delete", "no").returncode == 2
+    assert bench.run("delete", "no", "--yes").returncode == 0
+    assert bench.run("status", "no").returncode == 2
+    assert bench.run("audit", "first").returncode == 0
+
+
+def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
+    """Ctrl-C cancels: exit code 5 and the command that continues; nothing is read twice."""
+    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "interrupted", *HELD)
+    started.wait_for("interrupted started")
+    with Hold(bench.home, Phase.GATHERING) as hold:
+        assert hold.reached.wait(LONGEST_WAIT)
+        started.process.send_signal(signal.SIGINT)
+        assert started.end() == 5, started.errors
+        assert "cancelling" in started.errors
+        assert "research resume interrupted" in started.output
+        assert only_document(bench.run("status", "interrupted", "--json").stdout)["status"] == "cancelled"
+        hold.release()
+        resumed = bench.run("resume", "interrupted", "--set", "limits.max_iterations=1", "--json", "--out", "resumed")
+        assert resumed.returncode == 0, resumed.stderr
+    document = only_document(resumed.stdout)
+    assert document["usage"]["reads"] == document["counts"]["sources"] > 0
