@@ -192,7 +192,6 @@ class Report(Contract):
     schema_version: Literal[1] = 1
     product_version: str = ""
     research_id: str = Field(max_length=200)
-    kind: ReportKind = ReportKind.REPORT
     query: str = ""
     effective_request: dict[str, Any] = {}
     strategy: str = ""
@@ -201,6 +200,7 @@ class Report(Contract):
     prompt_versions: dict[str, str] = {}
     language: str = "en"
     corpus: ReportCorpus | None = None
+    kind: ReportKind = ReportKind.REPORT
     outcome: str = ""
     stop_reason: str = ""
     completeness: str = ""

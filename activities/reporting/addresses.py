@@ -7,9 +7,10 @@ differ in (tracking parameters, sessions, fragments) can carry data out.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import unescape
 from typing import Final
 
-from activities.reporting.tree import Inline, Pass, Run
+from activities.reporting.tree import PLAIN_BRACKETS, Inline, Pass, Run, one_line
 from contracts.addresses import canonical_url
 from contracts.names import CORPUS_SCHEME
 
@@ -48,7 +49,7 @@ class Registry:
     def link_of(self, url: str) -> str | None:
         """Return a source's own address for any spelling of it, if a browser can open it."""
         own = self.sources.get(_comparable(url), "") if WEB_ADDRESS.match(url) else ""
-        return own if WEB_ADDRESS.match(own) and not UNSAFE.search(own) else None
+        return own if WEB_ADDRESS.match(own) and not UNSAFE.search(own) and own == one_line(own) else None
 
     def text_of(self, url: str) -> str | None:
         """Return how a text may name an address; None for a foreign one."""
@@ -64,7 +65,7 @@ class Registry:
         return "".join(piece if own is None else own for piece, own in self._pieces(text, []))
 
     def filter(self, foreign: list[str]) -> Pass:
-        """Make the pass that takes out foreign links and addresses, which it adds to `foreign`."""
+        """Make the pass that takes out foreign links and addresses, which it adds to `foreign`; the last pass."""
 
         def filtered(inlines: list[Inline], _: bool) -> list[Inline]:
             kept: list[Inline] = []
@@ -78,7 +79,7 @@ class Registry:
         link = None if run.link is None else self.link_of(run.link)
         if run.link and link is None and not run.link.startswith("#") and not run.link.endswith(run.text):
             foreign.append(run.link)
-        run = replace(run, link=link)
+        run = replace(run, text=run.text.translate(PLAIN_BRACKETS), link=link)
         for piece, own in self._pieces(run.text, foreign):
             if own is None or run.code or link:
                 yield replace(run, text=piece if own is None else own)
@@ -87,6 +88,9 @@ class Registry:
 
     def _pieces(self, text: str, foreign: list[str]) -> Iterator[tuple[str, str | None]]:
         """Split a text into words and addresses, each address with what takes its place."""
+        # Some reader may take entities for what they stand for.
+        if "&" in text and find_addresses(shown := unescape(text)) != find_addresses(text):
+            text = shown
         last = 0
         for start, end in _address_spans(text):
             own = self.text_of(text[start:end])

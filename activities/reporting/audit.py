@@ -175,11 +175,11 @@ async def _load_text(source: ReportSource, get_text: TextOf | None, result: Audi
         return None
     try:
         text = await get_text(source.text_hash)
+    except ContentCorrupt:
+        text = None
     except ContentMissing:
         result.problem("text_missing", source.id, "the stored text is gone")
         return None
-    except ContentCorrupt:
-        text = None
     else:
         result.count("stored texts")
     if text is None or digest(text) != source.text_hash:
@@ -196,11 +196,11 @@ async def _check_original(source: ReportSource, get_bytes: BytesOf | None, resul
         return
     try:
         data = await get_bytes(source.content_hash)
+    except ContentCorrupt:
+        data = None
     except ContentMissing:
         result.problem("original_missing", source.id, "the stored original is gone")
         return
-    except ContentCorrupt:
-        data = None
     else:
         result.count("stored originals")
     if data is None or "sha256:" + hashlib.sha256(data).hexdigest() != source.content_hash:
@@ -418,7 +418,7 @@ class _TextCheck:
         self._result.count("word for word claims" if verbatim else "claims judged by rules")
         items = [self._evidence[key] for key in claim.evidence_ids]
         cited = [CitedWords(item.quote, item.heading, self._titles.get(item.source_id, "")) for item in items]
-        judged = judge(found, cited, self._registry, self._report.language)
+        judged = judge(found.words, cited, self._registry, self._report.language)
         if verbatim and judged.method is not CheckMethod.VERBATIM:
             message = "it is not word for word a passage that it cites"
             self._result.problem("claim_not_the_quote", claim.id, message)

@@ -167,7 +167,8 @@ def number_citations(
             for source, identities in groups.items():
                 number = numbers.setdefault(source, max(numbers.values(), default=0) + 1)
                 mark = replace(labels.get(source, Mark()), evidence_ids=tuple(identities), number=number)
-                if mark.link and inlines and isinstance(inlines[-1], Mark):
+                last = inlines[-1] if inlines else None
+                if isinstance(last, Mark) and (mark.link or last.link):
                     inlines.append(Run(" "))
                 inlines.append(mark)
         return replace(sentence, inlines=tuple(inlines))

@@ -24,6 +24,7 @@ from activities.reporting.tree import (
     parse_words,
     sentences,
     split,
+    tidy,
 )
 from contracts.addresses import long_hash
 from contracts.evidence import CheckMethod, Claim, ClaimKind, Verdict
@@ -150,13 +151,17 @@ class _Finder:
                     yield from self._quote(block)
 
     def _quote(self, block: Block) -> Iterator[FoundClaim]:
-        waiting: list[Sentence] = []
+        pieces: list[list[Sentence]] = [[]]
         for sentence in sentences(block.parts[0]):
-            waiting.append(sentence)
+            pieces[-1].append(sentence)
             if sentence.marks:
-                yield from self._claim(tuple(waiting), quoted=True)
-                waiting = []
-        yield from self._claim(tuple(waiting), quoted=True)
+                pieces.append([])
+        # Words behind the last citation belong to it.
+        rest = pieces.pop()
+        if pieces:
+            pieces[-1] += rest
+        for piece in pieces or [rest]:
+            yield from self._claim(tuple(piece), quoted=True)
 
     def _claim(
         self,
@@ -191,17 +196,23 @@ def without_claims(blocks: Blocks, claims: Iterable[FoundClaim]) -> Blocks:
 
 
 def judge(
-    claim: FoundClaim, cited: Sequence[CitedWords], registry: Registry, language: str, verify: Verify = Verify.LIGHT
+    words: str,
+    cited: Sequence[CitedWords],
+    registry: Registry,
+    language: str,
+    *,
+    quoted: bool = False,
+    verify: Verify = Verify.LIGHT,
 ) -> Judged:
-    """Judge a claim by rules beside the passages that it cites. Pure: an audit does it again."""
+    """Judge the words of a claim by rules beside the passages that it cites. Pure: an audit does it again."""
     if not cited:
         return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING)
-    if is_word_for_word(claim.words, (item.quote for item in cited), registry):
+    if is_word_for_word(words, (item.quote for item in cited), registry):
         return Judged(Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD)
-    if claim.quoted or verify is Verify.OFF:
-        return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, NOT_THE_QUOTE if claim.quoted else NOT_CHECKED)
+    if quoted or verify is Verify.OFF:
+        return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, NOT_THE_QUOTE if quoted else NOT_CHECKED)
     about = [text for item in cited for text in (item.title, item.heading) if text]
-    judgement = check(claim.words, [item.quote for item in cited], about, language)
+    judgement = check(words, [item.quote for item in cited], about, language)
     return Judged(Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason)
 
 
@@ -257,7 +268,7 @@ def unquote_other_words(blocks: Blocks, pages: Mapping[str, PageWords]) -> tuple
         if any(not pages[key].has(claim.words) for claim in cited for key in claim.evidence_ids if key in pages):
             count += 1
             for part in block.parts[0]:
-                flat = [inline for each in part.sentences for inline in (Run(each.gap), *each.inlines)]
+                flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))
                 plain = part.kind == "paragraph"
                 made.append(replace(part, sentences=tuple(split(flat))) if plain else part)
         else:

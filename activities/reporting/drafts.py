@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from temporalio import activity
@@ -113,7 +114,7 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, list
             "summary": _summary(blocks),
             "sections": [section.heading for section in split_sections(blocks) if section.heading],
             "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
-            "characters": sum(map(len, texts)),
+            "characters": len("".join(texts).strip()),
             "has_headings": any(block.kind == "heading" and block.level > 1 for block in blocks),
             "evidence_ids": cited_evidence(blocks),
         }
@@ -158,8 +159,7 @@ class Section:
 def split_sections(blocks: Blocks) -> list[Section]:
     """Split a draft into its head, if it has one, and its sections."""
     starts = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
-    found = [Section(blocks[start].words, blocks[start:end])
-             for start, end in zip(starts, [*starts[1:], len(blocks)], strict=True)]  # fmt: skip
+    found = [Section(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
     head = blocks[: starts[0]] if starts else blocks
     return [Section("", head), *found] if head else found
 

@@ -209,7 +209,8 @@ def _judged(
     if given is not None:
         return JudgedClaim(claim, Judged(given.verdict, given.method, given.reason), given.evidence_ids)
     cited = [compared[key] for key in claim.evidence_ids]
-    return JudgedClaim(claim, judge(claim, cited, registry, resolved.language, resolved.verify), [])
+    judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
+    return JudgedClaim(claim, judged, [])
 
 
 def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:

@@ -7,6 +7,7 @@ result is the tree that was written.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from activities.reporting.tree import (
@@ -56,7 +57,8 @@ def escape(text: str) -> str:
 def write_target(url: str) -> str:
     """Write an address as the target of a link."""
     plain = re.sub(r"&(?=#?\w+;)", "&amp;", url)
-    return f"({plain})" if re.fullmatch(r"[^\s()<>\\]*", plain) else f"(<{plain}>)"
+    # Brackets of one depth within are read as a part of the target.
+    return f"({plain})" if re.fullmatch(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))*", plain) else f"(<{plain}>)"
 
 
 class _Writer:
@@ -139,7 +141,10 @@ class _Writer:
         in_table = template.startswith("|")
         leaf = [replace(leaf[0], gap=""), *leaf[1:]] if leaf[0].gap else leaf
         for written in (leaf, [_without_emphasis(each) for each in leaf]):
-            texts = _escape_line_start([each.gap + _write_inlines(each.inlines, in_table=in_table) for each in written])
+            before = [None, *(None if each.gap else last.inlines[-1] for last, each in pairwise(written))]
+            texts = [each.gap + _write_inlines(each.inlines, last, in_table=in_table)
+                     for each, last in zip(written, before, strict=True)]  # fmt: skip
+            texts = _escape_line_start(texts)
             if _is_read_as(template.format("".join(texts)), written):
                 break
         else:
@@ -161,11 +166,11 @@ def is_tight(block: Block) -> bool:
     )
 
 
-def _write_inlines(inlines: Sequence[Inline], *, in_table: bool = False) -> str:
+def _write_inlines(inlines: Sequence[Inline], before: Inline | None, *, in_table: bool = False) -> str:
     pieces: list[str] = []
     emphasis = ""
     for place, inline in enumerate(inlines):
-        before = inlines[place - 1] if place else None
+        before = inlines[place - 1] if place else before
         after = inlines[place + 1] if place + 1 < len(inlines) else None
         sign = "" if isinstance(inline, Mark) else "**" * inline.bold + "*" * inline.italic
         if sign != emphasis:
@@ -205,7 +210,7 @@ def _write_mark(mark: Mark) -> str:
 
 
 def _is_autolink(url: str) -> bool:
-    return re.fullmatch(r"https?://[^\s<>\\&]+", url, re.IGNORECASE) is not None
+    return re.fullmatch(r"https?://(?:[^\s<>\\&]|&(?!#?\w+;))+", url, re.IGNORECASE) is not None
 
 
 def _longest_ticks(text: str) -> int:

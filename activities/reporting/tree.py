@@ -446,5 +446,6 @@ def heading(level: int, text: str) -> Block:
 
 def plain_sentence(*inlines: Inline | str) -> Sentence:
     """Make a sentence; strings are plain runs."""
-    runs = (Run(clean_characters(each)) if isinstance(each, str) else each for each in inlines)
-    return Sentence(tuple(tidy(runs, one_line=True)))
+    runs = (Run(each) if isinstance(each, str) else each for each in inlines)
+    cleaned = (replace(each, text=clean_characters(each.text)) if isinstance(each, Run) else each for each in runs)
+    return Sentence(tuple(tidy(cleaned, one_line=True)))

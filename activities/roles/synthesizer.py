@@ -7,7 +7,7 @@ from typing import Final
 from activities.reporting.addresses import Registry
 from activities.reporting.citations import DraftMarks
 from activities.reporting.claims import PageWords
-from activities.reporting.drafts import CleanDraft, clean_draft, describe_draft
+from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
 from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import digest
@@ -71,7 +71,7 @@ def ground_report(work: Work) -> SynthesizerResult:
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
     base = ReportDraft(
-        document=DocumentRef(hash=digest(work.answer.markdown)),  # until its text is stored
+        document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
         confidence=confidence_summary(work.request.findings),

@@ -124,7 +124,7 @@ def _decide(found: FoundClaim, claim: Claim, material: Material, registry: Regis
         )
         for passage in shown
     ]
-    judged = judge(found, words, registry, entry.language)
+    judged = judge(found.words, words, registry, entry.language, quoted=found.quoted)
     if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, words, shown, entry):
         return verdict_of(claim, judged)
     return None

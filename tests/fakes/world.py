@@ -12,8 +12,8 @@ from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
-from activities.reporting.render import ReportingActivities
 from activities.reporting.drafts import RevisionActivities
+from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
