@@ -29,7 +29,7 @@ from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
 from tests.acceptance.web_deployment import WebDeployment, web_deployment
 from tests.fakes.many_pages import question
-from tests.fakes.own_process import FakeProcess
+from tests.fakes.processes import FakeProcess
 from tests.integration.runs import start
 from workers.dev_server import describe_server
 

@@ -24,7 +24,7 @@ from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus
 from tests.fakes.many_sources import LARGE_RUNS, SCENARIO, large_world
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.temporal_server import FAST
+from tests.fakes.processes import FAST
 from tests.integration.conftest import pools_of
 from tests.integration.runs import start
 from workers.dev_server import find_binary

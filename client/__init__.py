@@ -1,1 +1,1 @@
-"""What people and programs use to start, watch and steer research."""
+"""Clients that start, watch and steer research."""

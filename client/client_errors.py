@@ -34,7 +34,7 @@ class RunFinished(ClientError):
 
 
 class IdInUse(ClientError):
-    """A run of this id goes on that is not the tenant's own."""
+    """A run of this id is open and belongs to another tenant."""
 
 
 class MessageRefused(ClientError):

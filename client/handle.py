@@ -269,7 +269,7 @@ class ResearchHandle:
         return state
 
     async def steer(self, text: str) -> str:
-        """Give guidance; the answer says what is done with it. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        """Give guidance; returns the reaction of the run. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._update(names.STEER, text)
 
     async def stop_and_report(self) -> str:
@@ -299,7 +299,7 @@ class ResearchHandle:
         return await self._update(names.REVISE_PLAN, sent, *([] if version is None else [version]))
 
     async def approve_plan(self, version: int, phrase: str | None = None) -> str:
-        """Approve the newest plan, so that the research begins."""
+        """Approve the newest plan, and start the research."""
         return await self._update(names.APPROVE_PLAN, version, *([] if phrase is None else [phrase]))
 
     async def reject_plan(self, reason: str = "") -> str:
@@ -307,7 +307,7 @@ class ResearchHandle:
         return await self._update(names.REJECT_PLAN, reason)
 
     async def cancel(self) -> None:
-        """Cancel the run, which saves its state; does nothing if it is over."""
+        """Cancel the run, which saves its state; no effect on one that is over."""
         try:
             await self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
         except RPCError as error:
@@ -315,7 +315,7 @@ class ResearchHandle:
                 raise _rpc_failure(error, self.research_id) from error
 
     async def terminate(self, reason: str = "ended by hand") -> None:
-        """End the run at once, without workers; its last checkpoint stays. Does nothing if it is over."""
+        """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
         try:
             await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
         except RPCError as error:

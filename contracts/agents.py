@@ -48,7 +48,7 @@ class AgentTask(Terse):
     """After so long nobody waits for it any more; None: as its strategy's preset says."""
     limits: AgentLimits = AgentLimits()
     continues: str = ""
-    """Id of an earlier agent of the run whose findings, sources and `kept` it begins with; empty for none."""
+    """Id of an earlier agent of the run whose findings, sources and `continuation` it begins with; empty for none."""
     given: dict[str, Any] = {}
     """Plain JSON for its strategy, which finds it in `state.task`.
 
@@ -82,7 +82,7 @@ class Ledger(Contract):
     pages: list[Source] = []
 
 
-class Harvest(Contract):
+class AgentFindings(Contract):
     """What an agent found, as labels: the notebook's entries hold the rest."""
 
     sources: list[Source] = []
@@ -115,10 +115,10 @@ class AgentReport(Contract):
     """For people who watch, and for the run that started it."""
     cited: list[str] = []
     """Ids of the evidence that the report cites."""
-    left_out: dict[str, int] = {}
-    """How much of what kind does not stand in it, for lack of room: no loss is silent."""
+    omitted: dict[str, int] = {}
+    """Kind → number of items without room in it: no loss is silent."""
     notes: list[str] = []
-    kept: dict[str, Any] = {}
+    continuation: dict[str, Any] = {}
     """Plain JSON for an agent that continues this one: references, not texts."""
 
 
@@ -151,11 +151,11 @@ class TaskResult(Terse):
     degraded: list[str] = []
     failed_branches: list[str] = []
     packed: str = ""
-    """The `Harvest`, packed, on its way to the run; empty once it is in the run's state."""
+    """The `AgentFindings`, packed, on its way to the run; empty once it is in the run's state."""
 
-    def harvest(self) -> Harvest:
+    def findings(self) -> AgentFindings:
         """What is on its way. Raises ValueError if the text is no packed harvest."""
-        return Harvest.model_validate(unpack_json(self.packed)) if self.packed else Harvest()
+        return AgentFindings.model_validate(unpack_json(self.packed)) if self.packed else AgentFindings()
 
 
 class AgentRecord(Contract):
@@ -195,7 +195,7 @@ class AgentRequest(Terse):
     lost_providers: dict[str, str] = {}
     packed_ledger: str = ""
     packed_before: str = ""
-    """The `Harvest` of the agent that it continues."""
+    """The `AgentFindings` of the agent that it continues."""
     packed_state: str = ""
     """Its own state, where its history begins anew."""
 
@@ -203,9 +203,9 @@ class AgentRequest(Terse):
         """What the run knew already. Raises ValueError if the text is no packed ledger."""
         return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
 
-    def before(self) -> Harvest:
+    def before(self) -> AgentFindings:
         """What the agent begins with. Raises ValueError if the text is no packed harvest."""
-        return Harvest.model_validate(unpack_json(self.packed_before)) if self.packed_before else Harvest()
+        return AgentFindings.model_validate(unpack_json(self.packed_before)) if self.packed_before else AgentFindings()
 
 
 class PrepareAgentRequest(Terse):

@@ -162,6 +162,11 @@ class Plan(Contract):
         return [node for node in self.nodes if node.needs_search]
 
     @property
+    def steps(self) -> list[PlanNode]:
+        """The steps in their order."""
+        return [node for node in self.nodes if node.kind is NodeKind.STEP]
+
+    @property
     def parts(self) -> list[PlanNode]:
         """What the plan is made of, as a person reads and edits it: sub-queries, and steps without any below them."""
         broken_down = {node.parent for node in self.nodes}

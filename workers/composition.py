@@ -48,7 +48,7 @@ from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
 from workers.retention import Retention, open_runs, sweep_now_and_then
-from workers.search_pool import open_searching, search_limits
+from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state

@@ -12,7 +12,7 @@ from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import advice, choose
 from providers.search.declarations import BY_MODEL
-from workers.search_providers import search_model
+from workers.searching import search_model
 from workers.settings.loading import APPLICATION, Settings
 from workers.settings.models import host_of
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from providers.isolation.pool import SubprocessPool
-from providers.reading.egress.addresses import hosts_and_ports
+from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots

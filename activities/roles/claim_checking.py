@@ -8,7 +8,7 @@ supported.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from activities.reporting.citations import without_markers
@@ -28,7 +28,7 @@ from contracts.checking_roles import (
     ProposedCorrection,
 )
 from contracts.evidence import Verdict
-from contracts.lenient import line_of
+from contracts.lenient import find_member, line_of
 from contracts.texts import shorten
 from providers.text import detect_language
 from providers.verification.rules import check, check_numbers, find_hint, shared_words
@@ -51,45 +51,33 @@ STATEMENTS: Final = (
     "Two ferries named after poets cross Lake Ombrel on Thursdays.",
 )
 """Controls: statements about places that do not exist."""
-VERDICTS: Final[Mapping[str, Verdict]] = {
-    "supported": Verdict.SUPPORTED,
-    **dict.fromkeys(
-        ("partial", "partially", "partly", "partially supported", "partly supported", "mixed"), Verdict.PARTIAL
-    ),
-    **dict.fromkeys(("unsupported", "not supported", "no support", "false"), Verdict.UNSUPPORTED),
-    **dict.fromkeys(("contradicted", "contradicts", "contradiction", "contradictory", "refuted"), Verdict.CONTRADICTED),
-    **dict.fromkeys(
-        ("not enough information", "not enough info", "insufficient information", "nei"),
-        Verdict.NOT_ENOUGH_INFORMATION,
-    ),
-}
-"""Words that name a verdict. Only one means support: a longer phrase may deny it."""
-
 Checking = RoleWork[CheckInput, CheckerAnswer]
 
 
 # --- claims in prompts -----------------------------------------------------------------------------------------------
-def claim_lines(claims: Sequence[AskedClaim], key: str, share: float) -> list[str]:
+def claim_blocks(claims: Sequence[AskedClaim], key: str, share: float) -> list[str]:
     """A block for each claim, the control among them."""
-    return [_claim(claim, key, share) for claim in with_control(claims)]
+    blocks = []
+    for claim in with_control(claims):
+        lines = [f"statement: {guard_line(claim.text, CLAIM_CHARACTERS)}"]
+        lines += [f"part {number}: {guard_line(part, CLAIM_CHARACTERS)}" for number, part in enumerate(claim.parts, 1)]
+        lines += [passage_line("passage", passage, share) for passage in _shown_passages(claim)]
+        blocks.append(data("statement", lines, f' id="{label_of(claim.fingerprint, key)}"'))
+    return blocks
 
 
-def _claim(claim: AskedClaim, key: str, share: float) -> str:
-    lines = [f"statement: {guard_line(claim.text, CLAIM_CHARACTERS)}"]
-    lines += [f"part {number}: {guard_line(part, CLAIM_CHARACTERS)}" for number, part in enumerate(claim.parts, 1)]
-    lines += [passage_line("passage", passage, share) for passage in _shown_passages(claim)]
-    return data("statement", lines, f' id="{label_of(claim.fingerprint, key)}"')
-
-
-def doubtful_claim_lines(claim: DoubtfulClaim, key: str, share: float) -> str:
-    """A block for a claim that is to be corrected, with passages that it may cite instead."""
-    verdict = f"verdict: {claim.verdict.value}; {guard_line(claim.reason, REASON_CHARACTERS)}".rstrip("; ")
-    lines = [f"statement: {guard_line(claim.asked.text, CLAIM_CHARACTERS)}", verdict]
-    cited = [(passage, "cited") for passage in claim.asked.passages[:MOST_CITED]]
-    for passage, kind in [*cited, *((passage, "other") for passage in claim.candidates)]:
-        alone = passage.model_copy(update={"before": "", "after": ""})
-        lines.append(passage_line(f"{kind} {label_of(passage.evidence_id, key)}", alone, share))
-    return data("statement", lines, f' id="{label_of(claim.asked.fingerprint, key)}"')
+def doubtful_claim_blocks(claims: Sequence[DoubtfulClaim], key: str, share: float) -> list[str]:
+    """A block for each claim that is to be corrected, with passages that it may cite instead."""
+    blocks = []
+    for claim in claims:
+        verdict = f"verdict: {claim.verdict.value}; {guard_line(claim.reason, REASON_CHARACTERS)}".rstrip("; ")
+        lines = [f"statement: {guard_line(claim.asked.text, CLAIM_CHARACTERS)}", verdict]
+        cited = [("cited", passage) for passage in claim.asked.passages[:MOST_CITED]]
+        for kind, passage in [*cited, *(("other", passage) for passage in claim.candidates)]:
+            alone = passage.model_copy(update={"before": "", "after": ""})
+            lines.append(passage_line(f"{kind} {label_of(passage.evidence_id, key)}", alone, share))
+        blocks.append(data("statement", lines, f' id="{label_of(claim.asked.fingerprint, key)}"'))
+    return blocks
 
 
 def passage_line(name: str, passage: ShownPassage, share: float) -> str:
@@ -165,8 +153,9 @@ def _verdicts_by_claim(work: Checking) -> dict[str, list[GivenVerdict]]:
 
 
 def read_verdict(word: str) -> Verdict | None:
-    """The verdict that a word names; None where it names none for certain."""
-    return None if "?" in word else VERDICTS.get(" ".join(re.split(r"[\W_]+", word.casefold())).strip())
+    """The verdict that a word names in any case; None for every other word: a longer phrase may deny it."""
+    named = None if "?" in word else find_member(Verdict, re.sub(r"[\W_]+", "_", word).strip("_"))
+    return None if named is Verdict.UNVERIFIED else named
 
 
 def _answer(claim: AskedClaim, given: Sequence[GivenVerdict], language: str, *, credulous: bool) -> ClaimAnswer:

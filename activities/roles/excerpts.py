@@ -7,7 +7,7 @@ from typing import Final
 from contracts.evidence import SectionHint
 from providers.text import question_stems
 
-BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*")
+BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*|\n\[…\]\n")
 BREAKS: Final = ("\n", ". ", "。", " ")
 LEFT_OUT: Final = "\n[…]\n"
 SMALLEST_PIECE: Final = 80
@@ -36,15 +36,6 @@ def excerpt(text: str, sections: list[SectionHint], question: str, budget: int) 
     blocks = [piece for block in _blocks(text, sections) for piece in _pieces(text, block, budget)]
     ranked = sorted(blocks, key=lambda block: (-_stem_count(text, block, stems), -block.section_score, block.start))
     return _join(text, _fitting(text, ranked, budget))
-
-
-def shown_parts(shown: str) -> list[SectionHint]:
-    """Split an excerpt into its parts, so that it can be shortened further."""
-    parts, start = [], 0
-    for part in shown.split(LEFT_OUT):
-        parts.append(SectionHint(start=start, end=start + len(part), score=1.0))
-        start += len(part) + len(LEFT_OUT)
-    return parts
 
 
 def _blocks(text: str, sections: list[SectionHint]) -> list[_Block]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from activities.reporting.citations import without_markers
-from activities.roles.excerpts import allot, excerpt, part_of, shown_parts
+from activities.roles.excerpts import allot, excerpt, part_of
 from activities.roles.untrusted import attribute, break_lines, data, guard, guard_line, label_of
 from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.evidence import Evidence, Finding, Gap, SearchHit
@@ -186,7 +186,7 @@ def _excerpt(source: SourceExtract, topic: str, rendering: PromptRendering, budg
     if full is None:
         full = excerpt(_text(source, rendering), source.sections, topic, CONTENT_CHARACTERS)
         rendering.excerpts[source.id] = full
-    return full if budget >= CONTENT_CHARACTERS else excerpt(full, shown_parts(full), topic, budget)
+    return full if budget >= CONTENT_CHARACTERS else excerpt(full, [], topic, budget)
 
 
 def _shown_findings(request: WriteInput, rendering: PromptRendering) -> list[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from activities.reporting.citations import without_markers
-from activities.roles.claim_checking import claim_lines, doubtful_claim_lines
+from activities.roles.claim_checking import claim_blocks, doubtful_claim_blocks
 from activities.roles.excerpts import part_of
 from activities.roles.prompt_blocks import (
     PromptRendering,
@@ -56,13 +56,12 @@ def _asking(context: list[Turn], rounds: list[QuestionRound], rendering: PromptR
     }
 
 
-def _checker(request: checking_roles.CheckInput, rendering: PromptRendering) -> Values:
-    blocks = claim_lines(request.claims, rendering.label_key, rendering.share)
-    return {"claims": "\n".join(blocks) or "(none)", "count": str(len(blocks))}
-
-
-def _corrector(request: checking_roles.CorrectInput, rendering: PromptRendering) -> Values:
-    blocks = [doubtful_claim_lines(claim, rendering.label_key, rendering.share) for claim in request.claims]
+def _claims(request: checking_roles.CheckInput | checking_roles.CorrectInput, rendering: PromptRendering) -> Values:
+    key, share = rendering.label_key, rendering.share
+    if isinstance(request, checking_roles.CheckInput):
+        blocks = claim_blocks(request.claims, key, share)
+    else:
+        blocks = doubtful_claim_blocks(request.claims, key, share)
     return {"claims": "\n".join(blocks) or "(none)", "count": str(len(blocks))}
 
 
@@ -236,8 +235,8 @@ VALUES: Final[Mapping[str, Callable[[Any, PromptRendering], Values]]] = {
     roles.SYNTHESIZER.name: _synthesizer,
     roles.REFINER.name: _refiner,
     roles.SUPERVISOR.name: _supervisor,
-    checking_roles.CHECKER.name: _checker,
-    checking_roles.CORRECTOR.name: _corrector,
+    checking_roles.CHECKER.name: _claims,
+    checking_roles.CORRECTOR.name: _claims,
     checking_roles.REVIEWER.name: _reviewer,
     reflective_roles.COORDINATOR.name: _coordinator,
     reflective_roles.INVESTIGATOR.name: _investigator,

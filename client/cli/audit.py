@@ -13,7 +13,7 @@ import typer
 
 from activities.reporting.audit import AuditResult
 from activities.reporting.audit import audit as check
-from client.cli.context import CommandContext, open_context
+from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.corpus import path_exists, read_start
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile
@@ -92,7 +92,7 @@ async def _audit_archived(target: str, flags: Flags, *, is_file: bool) -> Report
         if is_file:
             audited = await _load_files(context, Path(target))
         else:
-            audited = await _load_stored(context, await context.resolve(target))
+            audited = await _load_stored(context, await context.find(target))
         if audited.report is None:
             return audited
         content = context.stores.content
@@ -148,7 +148,8 @@ async def _load_files(context: CommandContext, given: Path) -> ReportToAudit:
     if page.is_file():
         audited.html = page.read_bytes()
     research_id = str((audited.report or {}).get("research_id"))
-    stored = await context.stored_result(research_id) if SAFE_ID.fullmatch(research_id) else None
+    known = SAFE_ID.fullmatch(research_id) is not None
+    stored = await (await context.load_run(research_id)).result() if known else None
     if stored is not None and stored.files is not None:
         audited.result.count("report.json against the store")
         if stored.files.json_document.hash != "sha256:" + hashlib.sha256(data).hexdigest():
@@ -156,10 +157,10 @@ async def _load_files(context: CommandContext, given: Path) -> ReportToAudit:
     return audited
 
 
-async def _load_stored(context: CommandContext, research_id: str) -> ReportToAudit:
-    stored = await context.stored_result(research_id)
+async def _load_stored(context: CommandContext, run: RunInfo) -> ReportToAudit:
+    stored = await run.result()
     if stored is None or stored.files is None:
-        raise CommandError(f"the run {research_id} has no report to audit: see `research status {research_id}`")
+        raise CommandError(f"this run has no report to audit: see `research status {run.research_id}`")
     audited = ReportToAudit()
 
     async def load(reference: DocumentRef, name: str) -> bytes | None:
@@ -175,7 +176,7 @@ async def _load_stored(context: CommandContext, research_id: str) -> ReportToAud
     markdown = await load(stored.files.markdown, FORMATS["md"])
     audited.html = await load(stored.files.html, FORMATS["html"])
     audited.markdown = None if markdown is None else markdown.decode("utf-8", "replace")
-    audited.report = None if report is None else _parse_report(report, f"the stored report of {research_id}")
+    audited.report = None if report is None else _parse_report(report, f"the stored report of {run.research_id}")
     return audited
 
 
@@ -255,7 +256,7 @@ async def export(
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
 
     A bundle is a ZIP file: the report in its three forms, the archived text of each source, and a manifest of SHA-256
-    hashes. `research audit FILE.zip` checks it with nothing else at hand. You may not have the right to pass on the
+    hashes. `research audit FILE.zip` checks it without any other file. You may not have the right to pass on the
     texts of others: --quotes-only includes only the quoted passages.
 
     research export last --bundle vacuum.zip
@@ -300,17 +301,17 @@ async def _load_report(target: str, flags: Flags) -> dict[str, Any]:
         path, data = _read_report_file(Path(target))
         return _parse_report(data, str(path))
     async with open_context(flags, reads_only=True) as context:
-        forms = await _load_forms(context, await context.resolve(target))
+        forms = await _load_forms(context, await context.find(target))
         return _parse_report(forms["json"], f"the stored report of {target}")
 
 
-async def _load_forms(context: CommandContext, research_id: str) -> dict[str, bytes]:
+async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
     """Load the three forms of a finished report. Raises `CommandError`."""
-    result = await context.stored_result(research_id)
+    result = await run.result()
     forms = {} if result is None else await context.report_documents(result)
     if set(forms) != set(FORMATS):
         raise CommandError(
-            f"the run {research_id} has no finished report to export: see `research status {research_id}`",
+            f"this run has no finished report to export: see `research status {run.research_id}`",
             ExitCode.FAILED,
         )
     return forms
@@ -318,8 +319,8 @@ async def _load_forms(context: CommandContext, research_id: str) -> dict[str, by
 
 async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
     async with open_context(flags, reads_only=True) as context:
-        research_id = await context.resolve(target)
-        forms = await _load_forms(context, research_id)
+        run = await context.find(target)
+        research_id, forms = run.research_id, await _load_forms(context, run)
         report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
         files = {JSON_FILE: forms["json"], MARKDOWN_FILE: forms["md"], HTML_FILE: forms["html"]}
         for source in [] if quotes_only else report.sources:

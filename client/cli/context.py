@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote as url_quote
 
 import structlog
-from temporalio.client import RPCError, RPCStatusCode
 
 from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.output import print_hint
-from client.client_errors import NoWorker, RunUnknown, ServerUnreachable, WorkerStuck
-from client.handle import ResearchClient
+from client.client_errors import NoWorker, RunForeign, RunUnknown, ServerUnreachable, WorkerStuck
+from client.handle import ResearchClient, ResearchHandle
 from contracts import names
 from contracts.outcome import ResearchResult
+from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentMissing
@@ -173,7 +173,8 @@ class CommandContext:
         except ServerError as error:
             if not self.reads_only:
                 raise
-            self._use_stored_runs(str(error))
+            self.server_away = True
+            print_hint(f"{error}; showing what is stored: an open run appears as of its last checkpoint")
             return None
 
     async def running_client(self) -> ResearchClient:
@@ -187,28 +188,12 @@ class CommandContext:
         """List the runs of the server, newest first, each id once; empty without a server."""
         if self._runs is None:
             client = await self.client_if_running()
-            try:
-                self._runs = [] if client is None else await _list_runs(client)
-            except RPCError as error:
-                away = error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
-                if not (self.reads_only and away):
-                    raise
-                self._use_stored_runs("the server stopped answering")
-                self._runs = []
+            self._runs = [] if client is None else await _list_runs(client)
         return self._runs
 
     def forget_listed_runs(self) -> None:
         """List the runs of the server again when they are needed next."""
         self._runs = None
-
-    async def server_run(self, research_id: str) -> ServerRun | None:
-        """Give a run as the server lists it."""
-        return next((run for run in await self.server_runs() if run.research_id == research_id), None)
-
-    async def is_running(self, research_id: str) -> bool:
-        """Give whether the server has a run of this id open."""
-        run = await self.server_run(research_id)
-        return run is not None and run.status == RUNNING
 
     def web_address(self, research_id: str) -> str | None:
         """Give the address of a run in the web UI of the dev server."""
@@ -216,14 +201,10 @@ class CommandContext:
             return None
         return f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
 
-    def _use_stored_runs(self, problem: str) -> None:
-        self._client, self.server_away = None, True
-        print_hint(f"{problem}; showing what is stored: an open run appears as of its last checkpoint")
-
     async def _connect(self, *, start: bool) -> ResearchClient:
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url, self._address = connection.ui_url, connection.address
-        self._client = ResearchClient(connection.client, stored_result=self.last_result)
+        self._client = ResearchClient(connection.client, stored_result=self._closed_result)
         self._runs = None
         return self._client
 
@@ -235,37 +216,22 @@ class CommandContext:
             started.setdefault(session.research_id, session.saved_at)
         return sorted(started, key=lambda name: started[name], reverse=True)
 
-    async def resolve(self, given: str) -> str:
-        """Give the whole id. Raises `CommandError`."""
-        return resolve_id(given, await self.known_ids())
+    async def find(self, given: str) -> "RunInfo":
+        """Load the run that a person names. Raises `CommandError`."""
+        return await self.load_run(resolve_id(given, await self.known_ids()))
 
-    async def stored_state(self, research_id: str) -> ResearchState | None:
-        """Load the newest checkpoint, or None."""
+    async def load_run(self, research_id: str) -> "RunInfo":
+        """Load a run by its whole id from the session store and, if a server runs, from there."""
         text = await self.stores.sessions.load(research_id)
-        return None if text is None else ResearchState.model_validate_json(text)
-
-    async def stored_result(self, research_id: str) -> ResearchResult | None:
-        """Load the result of a run that is over, or None."""
-        state = await self.stored_state(research_id)
-        return None if state is None else result_of(research_id, state)
-
-    async def last_result(self, research_id: str) -> ResearchResult | None:
-        """Load the result of a run that the server has closed; a failure as of its last checkpoint without one."""
-        state = await self.stored_state(research_id)
-        if state is None:
-            return None
-        failed = _at_checkpoint(research_id, state, Outcome.FAILED, StopReason.INTERNAL_ERROR)
-        return result_of(research_id, state) or failed
-
-    async def closed_result(self, research_id: str) -> ResearchResult | None:
-        """Load the result of a run that is over, stored or on the server (one that never began); else None."""
-        state = await self.stored_state(research_id)
-        if state is not None:
-            return result_of(research_id, state)
-        run, client = await self.server_run(research_id), await self.client_if_running()
-        if run is None or run.status == RUNNING or client is None:
-            return None
-        return await client.handle(research_id).result()
+        state = None if text is None else ResearchState.model_validate_json(text)
+        client = await self.client_if_running()
+        if client is None:
+            return RunInfo(research_id, state)
+        handle = client.handle(research_id)
+        try:
+            return RunInfo(research_id, state, handle, await handle.is_running())
+        except (RunUnknown, RunForeign):
+            return RunInfo(research_id, state)
 
     async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
         """Load `md`, `html` and `json`; `md` alone where the content store is not shared with this machine.
@@ -283,27 +249,62 @@ class CommandContext:
             print_hint("the stored report is not on this machine: using the Markdown of the result")
             return {"md": result.report.encode()}
 
-    async def state(self, research_id: str) -> ResearchState:
+    async def full_state(self, run: "RunInfo") -> ResearchState:
         """Load the newest state with all details, from the open run or the session store. Raises `CommandError`."""
-        state = await self.stored_state(research_id)
-        client = await self.client_if_running()
-        if client is not None and (state is None or state.result is None):
+        state = run.state
+        if run.handle is not None and (state is None or state.result is None):
             try:
-                state = await client.handle(research_id).session()
-            except (RunUnknown, NoWorker, WorkerStuck, ServerUnreachable) as error:
+                state = await run.handle.session()
+            except (NoWorker, WorkerStuck, ServerUnreachable) as error:
                 if state is None:
                     raise CommandError(str(error), ExitCode.FAILED) from error
         if state is None:
-            raise CommandError(f"nothing is stored of the run {research_id} yet: see `research watch {research_id}`")
+            raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
         return await self.stores.notebooks.complete_state(state)
 
-    async def question(self, research_id: str) -> str:
-        """Load the question of a run, stored or from the server."""
-        state = await self.stored_state(research_id)
-        if state is not None and state.resolved is not None:
-            return state.resolved.query
-        client = await self.client_if_running()
-        return (None if client is None else await client.handle(research_id).question()) or ""
+    async def _closed_result(self, research_id: str) -> ResearchResult | None:
+        """Load the result of a run that the server has closed; a failure as of its last checkpoint without one."""
+        state = (await self.load_run(research_id)).state
+        if state is None:
+            return None
+        failed = _at_checkpoint(research_id, state, Outcome.FAILED, StopReason.INTERNAL_ERROR)
+        return result_of(research_id, state) or failed
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A run in the session store and on the server; of a new one only its id is known."""
+
+    research_id: str
+    state: ResearchState | None = None
+    """Its newest checkpoint."""
+    handle: ResearchHandle | None = None
+    """None where no server has the run."""
+    running: bool = False
+    """True while the server has it open."""
+
+    @property
+    def resolved(self) -> ResolvedResearch | None:
+        """Its stored resolution, or None."""
+        return None if self.state is None else self.state.resolved
+
+    async def question(self) -> str | None:
+        """Give its question, stored or from the server."""
+        if self.resolved is not None:
+            return self.resolved.query
+        return None if self.handle is None else await self.handle.question()
+
+    async def tenant(self) -> str | None:
+        """Give its tenant, stored or from the server."""
+        if self.resolved is not None:
+            return self.resolved.tenant
+        return None if self.handle is None else await self.handle.tenant()
+
+    async def result(self) -> ResearchResult | None:
+        """Give its result, stored or from the server (of a run that never began); None while it is not over."""
+        if self.state is not None:
+            return result_of(self.research_id, self.state)
+        return None if self.handle is None or self.running else await self.handle.result()
 
 
 @asynccontextmanager

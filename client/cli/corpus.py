@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from client.cli.context import ALLOWED_ID, CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode, quote, reason_of
+from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet
 from client.cli.output import print_hint, print_json, print_progress, print_result
 from client.view.words import printable
@@ -60,7 +60,7 @@ async def add_corpus(
         registered = await context.stores.corpus_folders()
         chosen = name_of_folder(path, registered) if name is None else _check_name(name, path, registered)
         snapshot = await index_corpus(context, chosen, path, quiet=quiet)
-    print_result(f"{snapshot.name}: {summary(snapshot)}")
+    print_result(pasteable(f"{snapshot.name}: {summary(snapshot)}"))
     print_hint(f'research run "…" --corpus {snapshot.name}')
     return ExitCode.COMPLETED
 
@@ -76,7 +76,7 @@ async def list_corpora(*, as_json: AsJson = False, config: ConfigFile = None) ->
         print_json([snapshot.model_dump(mode="json") | {"folder": folder} for snapshot, folder in rows])
         return ExitCode.COMPLETED
     for snapshot, folder in rows:
-        print_result(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}")
+        print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}"))
     if not rows:
         print_hint("there is no corpus yet: research corpus add ./folder")
     return ExitCode.COMPLETED

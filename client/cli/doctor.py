@@ -38,7 +38,7 @@ from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
 from workers.resolution_inputs import configuration_of, search_choices
-from workers.search_providers import open_search_providers, search_model
+from workers.searching import open_search_providers, search_model
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
@@ -162,30 +162,23 @@ def check_home(home: Path) -> Check:
 
 
 async def _check_corpora(context: CommandContext) -> AsyncIterator[Check]:
-    folders = await context.stores.corpus_folders()
+    folders, library = await context.stores.corpus_folders(), await context.stores.corpora()
     if not folders:
         yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
     for name, folder in folders.items():
-        if not folder.is_dir():
-            configured = name in context.settings.corpus
-            remedy = "remove it from research.toml" if configured else f"research corpus remove {name}"
-            yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone", f"restore the folder, or: {remedy}")
-            continue
         if not os.access(folder, os.R_OK | os.X_OK):
-            yield Check("corpus", Grade.FAIL, f"{name}: {folder} cannot be read", "check its permissions")
+            remedy = f"restore the folder or its permissions, or: research corpus remove {name}"
+            yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone or cannot be read", remedy)
             continue
         try:
-            snapshot = await (await context.stores.corpora()).describe(name)
+            snapshot = await library.describe(name)
         except ProviderError as error:
             yield Check("corpus", Grade.WARN, f"{name}: {error}", f"research corpus add {folder} --name {name}")
             continue
-        if not snapshot.indexed_at:
-            yield Check("corpus", Grade.OK, f"{name}: {folder}, not indexed yet; a run or `research serve` does it")
-            continue
         skipped = f", {snapshot.skipped} skipped" if snapshot.skipped else ""
-        remedy = f"research corpus status {name}" if snapshot.skipped or not snapshot.files else ""
-        grade = Grade.OK if snapshot.files else Grade.WARN
-        yield Check("corpus", grade, f"{name}: {plural(snapshot.files, 'document')}{skipped} in {folder}", remedy)
+        found = f"{plural(snapshot.files, 'document')}{skipped}" if snapshot.indexed_at else "not indexed yet"
+        remedy = f"research corpus status {name}" if snapshot.skipped else ""
+        yield Check("corpus", Grade.OK, f"{name}: {found} in {folder}", remedy)
 
 
 async def check_models(settings: Settings) -> AsyncIterator[Check]:

@@ -70,21 +70,11 @@ def print_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def ask(question: str, instead: str) -> str:
-    """Ask for a line of text. Raises `CommandError` with what to do `instead` where there is no terminal."""
-    _require_terminal(instead)
-    return str(typer.prompt(question, default="", show_default=False, err=True)).strip()
-
-
 def confirm(question: str, instead: str) -> bool:
     """Ask yes or no. Raises `CommandError` with what to do `instead` where there is no terminal."""
-    _require_terminal(instead)
-    return typer.confirm(question, err=True)
-
-
-def _require_terminal(instead: str) -> None:
     if not sys.stdin.isatty():
         raise CommandError(f"there is no terminal to ask at: {instead}")
+    return typer.confirm(question, err=True)
 
 
 def _print_wrapped(console: Console, text: Text) -> None:

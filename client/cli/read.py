@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from client.cli.context import CommandContext, open_context
+from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.errors import CommandError, ExitCode, exit_code, quote
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
@@ -45,10 +45,9 @@ async def report(
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
     async with open_context(Flags(config=config), reads_only=True) as context:
-        research_id = await context.resolve(given)
-        data = (await _load_documents(context, research_id)).get(form)
+        data = (await _load_documents(context, await context.find(given))).get(form)
     if data is None:
-        raise CommandError(f"the run {research_id} has no report as {form}: use --format md", ExitCode.FAILED)
+        raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is None:
         print_bytes(data)
     else:
@@ -64,9 +63,8 @@ async def open_report(given: RunId = "last", *, config: ConfigFile = None) -> in
     research open last
     """
     async with open_context(Flags(config=config), reads_only=True) as context:
-        research_id = await context.resolve(given)
-        documents = await _load_documents(context, research_id)
-        paths = write_report(context.settings.home / "opened" / research_id, documents)
+        run = await context.find(given)
+        paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
     print_result(str(path))
     with files_of_person():  # the downloads of a browser are the person's
@@ -96,7 +94,7 @@ async def sources(
     if raw and source_id is None:
         raise CommandError("--raw prints one source: name it, as in `research sources last 1 --raw`")
     async with open_context(Flags(config=config), reads_only=True) as context:
-        state = await context.state(await context.resolve(given))
+        state = await context.full_state(await context.find(given))
         if source_id is not None:
             source = find_source(state, source_id)
             reference = source.raw if raw else source.text
@@ -122,7 +120,7 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
     research decisions last
     """
     async with open_context(Flags(config=config), reads_only=True) as context:
-        state = await context.state(await context.resolve(given))
+        state = await context.full_state(await context.find(given))
     if as_json:
         print_json([each.model_dump(mode="json") for each in state.decisions])
         return ExitCode.COMPLETED
@@ -134,33 +132,25 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
     return ExitCode.COMPLETED
 
 
-async def _load_documents(context: CommandContext, research_id: str) -> dict[str, bytes]:
+async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
     """Load the forms of a report, or a marked draft. Raises `CommandError` with what to do."""
-    result = await context.stored_result(research_id)
-    client = await context.client_if_running()
-    if result is None and client is not None and await context.server_run(research_id):
-        handle = client.handle(research_id)
-        if await handle.is_running():
-            draft = await handle.report()
-            if isinstance(draft, ReportDraft):
-                return await _marked_draft(context, draft, "the run is not over")
-            raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
-        result = await handle.result()
+    research_id, result = run.research_id, await run.result()
+    if result is None and run.handle is not None and run.running:
+        draft = await run.handle.report()
+        if isinstance(draft, ReportDraft):
+            return await _marked_draft(context, draft, "the run is not over")
+        raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
     documents = {} if result is None else await context.report_documents(result)
     if documents:
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
         raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
     end = f"ended as {result.outcome.value.replace('_', ' ')}" if result else "was interrupted"
-    state = await context.stored_state(research_id)
-    if state is not None and state.draft is not None:
+    if run.state is not None and run.state.draft is not None:
         problem = f"the run {end} before its report was finished; `research resume {research_id} --now` finishes it"
-        return await _marked_draft(context, state.draft, problem)
-    if result is None and context.server_away:
-        raise CommandError(
-            f"the run {research_id} has no report yet: try again once the server answers", ExitCode.FAILED
-        )
-    raise CommandError(f"the run {research_id} {end} without a report: research resume {research_id}", ExitCode.FAILED)
+        return await _marked_draft(context, run.state.draft, problem)
+    remedy = "try again once the server answers" if context.server_away else f"research resume {research_id}"
+    raise CommandError(f"the run {research_id} {end} without a report: {remedy}", ExitCode.FAILED)
 
 
 async def _marked_draft(context: CommandContext, draft: ReportDraft, problem: str) -> dict[str, bytes]:

@@ -36,7 +36,8 @@ def default_folder(question: str, research_id: str) -> Path:
     if len(slug) > SLUG_CHARACTERS:
         slug = slug[: SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:SLUG_CHARACTERS]
     folder = Path("reports") / f"{datetime.now().astimezone():%Y-%m-%d}-{slug}"
-    if not folder.exists() or _owner_of(folder) in (None, research_id):
+    written = folder / FORMATS["json"]
+    if not written.is_file() or f'"{research_id}"' in written.read_text(encoding="utf-8", errors="replace"):
         return folder
     return folder.with_name(f"{folder.name}-{research_id.rpartition('-')[2]}")
 
@@ -104,7 +105,7 @@ def _print_summary(
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):
-        print_result(Text(f"  {line}", style="yellow"))
+        print_result(Text(pasteable(f"  {line}"), style="yellow"))
     main = paths.get("html") or paths.get("md")
     if main is not None:
         others = ", ".join(form for form in paths if paths[form] != main)
@@ -135,13 +136,3 @@ def first_section(documents: Mapping[str, bytes]) -> list[str]:
     cited = [each for each in report["citations"] if each["number"] in numbers]
     sources = [f"[{each['number']}] {titles.get(each['source_id'], each['source_id'])}" for each in cited]
     return [*lines, *sources, *([""] if sources else [])]
-
-
-def _owner_of(folder: Path) -> str | None:
-    """Give the id of the run whose report is in a folder; None without a report."""
-    try:
-        text = (folder / FORMATS["json"]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    found = re.search(r'"research_id":\s*"([^"]+)"', text)
-    return found.group(1) if found else None

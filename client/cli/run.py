@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 
 from client.cli import options as option
-from client.cli.context import CommandContext, check_id, last_outcome, new_id, open_context
+from client.cli.context import CommandContext, RunInfo, check_id, last_outcome, new_id, open_context
 from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
@@ -21,7 +21,6 @@ from client.cli.reports import default_folder, deliver_report
 from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
 from client.cli.talk import LeftWaiting, asker, print_waiting
 from client.cli.watch import first_interrupt, follow_run, sink_for
-from client.client_errors import ClientError, NoWorker, RunUnknown, WorkerStuck
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.run_results import refusal_of
 from client.view.rendering import Frame
@@ -30,10 +29,9 @@ from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
-from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from workers.composition import compose
-from workers.dev_server import ServerFiles, ServerMovedError, describe_server
+from workers.dev_server import ServerMovedError, describe_server
 from workers.pools import run_pools
 from workers.private_files import files_of_person
 from workers.process import end_if_stalled
@@ -43,8 +41,6 @@ HINT: Final = '{key} · report now: research stop {id} · research steer {id} "�
 GRACE: Final = timedelta(seconds=2)
 """The run of a command that ends is over: only calls of other runs could go on, which their retries repeat."""
 LOG_BYTES: Final = 5_000_000
-RESOLVED_LOOKS, RESOLVED_PAUSE_SECONDS = 20, 0.1
-"""Queries of `start` for the resolution of the workers."""
 
 commands = option.Commands()
 
@@ -121,13 +117,12 @@ async def ask(
     """
     options = RunOptions(**{name: value for name, value in locals().items() if name != "earlier"})
     async with open_context(options.flags(), reads_only=True) as context:
-        research_id = await context.resolve(earlier)
-        state = await context.stored_state(research_id)
-    if state is None or state.resolved is None:
-        raise CommandError(f"nothing is stored of the run {research_id}: choose another one of `research list`")
-    known = state.resolved.corpus.name if state.resolved.corpus is not None else None
-    follows = [*assignments, f"follow_up_of={research_id}"]
-    return await _run(replace(options, corpus=corpus or known, web=web or state.resolved.web, assignments=follows))
+        before = await context.find(earlier)
+    if before.resolved is None:
+        raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
+    known = before.resolved.corpus.name if before.resolved.corpus is not None else None
+    follows = [*assignments, f"follow_up_of={before.research_id}"]
+    return await _run(replace(options, corpus=corpus or known, web=web or before.resolved.web, assignments=follows))
 
 
 @commands.command("start")
@@ -158,7 +153,7 @@ async def start(
     research start "How does vacuum work?" --corpus manual
     research watch last --out ./result
 
-    Name the model as the workers were started with it. With --id: a running one is joined, an unfinished one is
+    The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
     resumed, one that is completed is refused.
     """
     return await _run(RunOptions(**locals()), follow=False)
@@ -186,10 +181,10 @@ async def resume(
     """
     options = RunOptions(**{name: value for name, value in locals().items() if name not in ("given", "now")})
     async with open_context(options.flags()) as context:
-        known = await find_run(context, await _resolve_stored(context, given))
+        known = await context.find(given)
         if not known.running:
-            known.require_resumable(await context.closed_result(known.research_id))
-        again = {"query": known.question} if known.resolved is None else _request_again(known.resolved, model)
+            require_resumable(known, await known.result())
+        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, model)
         request = build_request(merge(again, parse_assignments(assignments)))
         if known.resolved is not None:
             await preflight(context, WantedRun(request), options, known.resolved, probes=not known.running)
@@ -202,108 +197,50 @@ async def _run(options: RunOptions, *, follow: bool = True) -> int:
         wanted = await read_request(context, options)
         known = RunInfo(new_id())
         if options.research_id is not None:
-            known = await find_run(context, check_id(options.research_id))
-        known.check(wanted.request)
+            known = await context.load_run(check_id(options.research_id))
+        await check_request(known, wanted.request)
         command = RunCommand(context, wanted, known.research_id, options)
-        if known.completed is not None and not options.dry_run:
-            return await command.print_stored(known.completed)
-        egress = await preflight(context, wanted, options, known.resolved, probes=not known.running)
+        done = None if known.state is None else known.state.result
+        if done is not None and done.outcome is Outcome.COMPLETED and not options.dry_run:
+            return await command.print_stored(done)
+        await preflight(context, wanted, options, known.resolved, probes=not known.running, resolves=follow)
         if options.dry_run:
             return ExitCode.COMPLETED
-        return await (command.execute() if follow else command.start(egress))
+        return await (command.execute() if follow else command.start())
 
 
 # --- a run before the command works for it -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RunInfo:
-    """A run as it is known before a command works for it; of a new one only its id."""
-
-    research_id: str
-    state: ResearchState | None = None
-    """Its newest checkpoint."""
-    running: bool = False
-    """True while the server has it open."""
-    question: str | None = None
-    tenant: str | None = None
-
-    @property
-    def resolved(self) -> ResolvedResearch | None:
-        """Its resolution, as far as it is stored."""
-        return None if self.state is None else self.state.resolved
-
-    @property
-    def completed(self) -> ResearchResult | None:
-        """Its result if it is completed."""
-        result = None if self.state is None else self.state.result
-        return result if result is not None and result.outcome is Outcome.COMPLETED else None
-
-    def check(self, request: ResearchRequest) -> None:
-        """Raise `CommandError` where the id belongs to another tenant or question."""
-        if self.tenant is not None and self.tenant != request.tenant:
-            raise CommandError(
-                f"the id {self.research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
-            )
-        if self.question is None or normalized_text(request.query) == normalized_text(self.question):
-            return
-        if shown_question(request.query) != self.question:
-            raise CommandError(f"the id {self.research_id} belongs to another question: leave --id out for a new run")
-
-    def require_resumable(self, closed: ResearchResult | None) -> None:
-        """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
-        if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
-            raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
-        if self.resolved is None:
-            raise CommandError(
-                f"nothing is stored of the run {self.research_id}, so it cannot be resumed: start a new run"
-            )
-        if closed is not None and not can_be_resumed(closed):
-            raise CommandError(
-                f"the run {self.research_id} is {closed.outcome.value}: see `research report {self.research_id}`"
-            )
+async def check_request(run: RunInfo, request: ResearchRequest) -> None:
+    """Raise `CommandError` where the id of a request belongs to another tenant or question."""
+    tenant = await run.tenant()
+    if tenant is not None and tenant != request.tenant:
+        raise CommandError(
+            f"the id {run.research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
+        )
+    question = await run.question()
+    if question is None or normalized_text(request.query) == normalized_text(question):
+        return
+    if shown_question(request.query) != question:
+        raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
-async def find_run(context: CommandContext, research_id: str) -> RunInfo:
-    """Find a run by its id in the session store and, if a server runs, there."""
-    state = await context.stored_state(research_id)
-    client = await context.client_if_running()
-    handle = None if client is None else client.handle(research_id)
-    try:
-        running = handle is not None and await handle.is_running()
-    except RunUnknown:
-        running = False
-    question = tenant = None
-    if state is not None and state.resolved is not None:
-        question, tenant = state.resolved.query, state.resolved.tenant
-    if running and handle is not None:
-        tenant = await handle.tenant()
-        question = question or await _question_of_running(handle)
-    return RunInfo(research_id, state, running, question, tenant)
-
-
-async def _question_of_running(handle: ResearchHandle) -> str | None:
-    """Read the question of a running run; None where neither the server nor a worker can give it."""
-    try:
-        return await handle.question() or (await handle.status()).query
-    except (NoWorker, WorkerStuck):
-        return None
+def require_resumable(run: RunInfo, closed: ResearchResult | None) -> None:
+    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
+    if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
+        raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
+    if run.resolved is None:
+        raise CommandError(f"nothing is stored of the run {run.research_id}, so it cannot be resumed: start a new run")
+    if closed is not None and not can_be_resumed(closed):
+        raise CommandError(
+            f"the run {run.research_id} is {closed.outcome.value}: see `research report {run.research_id}`"
+        )
 
 
 def can_be_resumed(result: ResearchResult) -> bool:
     """Give whether a run that ended so continues when it is resumed."""
     return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
-
-
-async def _resolve_stored(context: CommandContext, given: str) -> str:
-    """Give the whole id; a stopped dev server is started to look there, because its database outlives it."""
-    try:
-        return await context.resolve(given)
-    except CommandError:
-        if context.settings.uses_cluster or not ServerFiles(context.settings.home).database.exists():
-            raise
-    await context.ensured_client()
-    return await context.resolve(given)
 
 
 def _request_again(resolved: ResolvedResearch, model: str | None) -> dict[str, Any]:
@@ -351,8 +288,8 @@ class RunCommand:
                 continue
             return self._detach() if result is None else await self._write_report(result)
 
-    async def start(self, egress: str | None) -> int:
-        """Start the run on the running server and print its id; `egress` is the line that was printed before."""
+    async def start(self) -> int:
+        """Start the run on the running server and print its id."""
         client = await self.context.running_client()
         await self._update_index()
         started = await start_run(self.context, client, self.wanted.request, self.research_id)
@@ -364,12 +301,10 @@ class RunCommand:
                 print_hint(f"{started.how} · research watch {self.research_id}")
         if not await client.polled_by(WORKFLOWS_QUEUE):
             print_hint("no worker is running, so the run waits: start one with `research serve`")
-        elif egress is not None:
-            await _compare_egress(started.handle, egress)
         return ExitCode.COMPLETED
 
     async def print_stored(self, result: ResearchResult) -> int:
-        """Print and write the stored report of a completed run; nothing is started."""
+        """Print and write the stored report of a completed run, without starting it."""
         documents = await self.context.report_documents(result)
         if "md" in documents and not self.options.as_json and not self.options.quiet:
             print_bytes(documents["md"] + b"\n")
@@ -377,7 +312,7 @@ class RunCommand:
 
     @property
     def _resume(self) -> str:
-        """The command that continues the run, with the model that was named; a password in its address is left out."""
+        """The command that continues the run, with its model; an address with a password is replaced by URL."""
         url = self.options.model_url
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
@@ -444,7 +379,7 @@ class RunCommand:
         """Write the files of the report, print its summary; the exit code."""
         options, context = self.options, self.context
         folder = options.out or default_folder(self.wanted.request.query, self.research_id)
-        resumable = can_be_resumed(result) and await context.stored_state(self.research_id) is not None
+        resumable = can_be_resumed(result) and (await context.load_run(self.research_id)).state is not None
         resume = self._resume if resumable else ""
         return await deliver_report(
             context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
@@ -455,27 +390,13 @@ async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
 ) -> StartedRun:
     """Start, join or resume the run of this id. Raises `CommandError` for another question or tenant."""
-    known = await find_run(context, research_id)
-    known.check(request)
+    known = await context.load_run(research_id)
+    await check_request(known, request)
     if known.running:
         return StartedRun(client.handle(research_id), "joined")
     if known.state is None or known.resolved is None:
         return StartedRun(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
     return StartedRun(await client.resume(request, research_id, after=last_outcome(known.state)), "resumed")
-
-
-async def _compare_egress(handle: ResearchHandle, egress: str) -> None:
-    """Print where the workers send text, if that is not what this command has printed."""
-    for _ in range(RESOLVED_LOOKS):
-        try:
-            status = await handle.status()
-        except ClientError:
-            return
-        if status.engine:
-            if status.egress != egress:
-                print_progress(f"the workers have another configuration than this command: {status.egress}")
-            return
-        await asyncio.sleep(RESOLVED_PAUSE_SECONDS)
 
 
 @asynccontextmanager
@@ -491,7 +412,7 @@ async def _local_workers(context: CommandContext, client: ResearchClient) -> Asy
 
 
 def _open_log(context: CommandContext) -> TextIO:
-    """Send logs to `logs/research.log` in the data folder; one older file is kept."""
+    """Send logs to `logs/research.log` in the data folder; one older file stays."""
     path = context.settings.home / "logs" / "research.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.exists() and path.stat().st_size > LOG_BYTES:

@@ -15,10 +15,10 @@ import typer
 from pydantic import ValidationError
 from rich.text import Text
 
-from client.cli.context import CommandContext, open_context
+from client.cli.context import RunInfo, open_context
 from client.cli.errors import CommandError, ExitCode, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
-from client.cli.output import ask, confirm, print_hint, print_json, print_progress, print_result
+from client.cli.output import print_hint, print_json, print_progress, print_result
 from client.client_errors import ClientError, MessageRefused
 from client.handle import ResearchHandle
 from client.view.console import Ask
@@ -41,8 +41,11 @@ commands = Commands()
 async def _open_run(given: str, config: Path | None) -> AsyncIterator[ResearchHandle]:
     """Open a handle on a run of the running server. Raises `CommandError`."""
     async with open_context(Flags(config=config)) as context:
-        research_id = await context.resolve(given)
-        yield (await context.running_client()).handle(research_id)
+        run = await context.find(given)
+        client = await context.client_if_running()
+        if client is None and await run.result() is not None:
+            raise CommandError(f"the run {run.research_id} has already finished: see `research status`")
+        yield (await context.running_client()).handle(run.research_id)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -69,8 +72,8 @@ async def plan(
         raise CommandError("--edit and --set exclude each other: use one of them")
     changes = edit or set_file is not None
     async with open_context(Flags(config=config), reads_only=not changes) as context:
-        research_id = await context.resolve(given)
-        known = await _load_plan(context, research_id)
+        run = await context.find(given)
+        research_id, known = run.research_id, await _load_plan(run)
         if not changes:
             if as_json:
                 print_json(known.model_dump(mode="json"))
@@ -104,23 +107,16 @@ async def approve(
     ] = None,
     config: ConfigFile = None,
 ) -> int:
-    """Approve the plan of a run, so that its searches begin.
+    """Approve the plan of a run, and start its searches.
 
     research approve last
     research approve 7k3f --version 2
     """
     async with _open_run(given, config) as handle:
         if version is None:
-            waiting = await _require_wait(handle, WaitKind.APPROVAL)
-            command = waiting.ways(handle.research_id)[0]
-            print_plan(await handle.plan(), handle.research_id)
-            if not confirm("Begin with this plan?", f"name the version that you have seen: {command}"):
-                print_hint(f"not approved; the run waits: {command}")
-                return ExitCode.COMPLETED
-            version = waiting.plan_version
-            if phrase is None and waiting.phrase is not None:
-                phrase = ask(f"   type “{waiting.phrase}”", command)
-        print_result(await handle.approve_plan(version, phrase))
+            await _ask_here(handle, WaitKind.APPROVAL)
+        else:
+            print_result(await handle.approve_plan(version, phrase))
         print_hint(f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
@@ -152,7 +148,7 @@ async def answer(
     skip: Annotated[bool, typer.Option("--skip", help="continue without an answer")] = False,
     config: ConfigFile = None,
 ) -> int:
-    """Answer what a run asks about its question; asks you in a terminal.
+    """Answer the questions of a run about its question; without answers, in this terminal.
 
     research answer last
     research answer 7k3f "the programming language" "since 2020"
@@ -161,12 +157,11 @@ async def answer(
     if skip and texts:
         raise CommandError("--skip continues without answers: leave them out, or leave --skip out")
     async with _open_run(given, config) as handle:
-        waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
-        if not skip and not texts:
-            for place, question in enumerate(waiting.questions, start=1):
-                print_progress(f"{place}. {question}")
-                texts.append(ask("   answer", f'research answer {handle.research_id} "…"'))
-        print_result(await handle.answer(texts, waiting.round))
+        if skip or texts:
+            waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
+            print_result(await handle.answer(texts, waiting.round))
+        else:
+            await _ask_here(handle, WaitKind.CLARIFICATION)
     return ExitCode.COMPLETED
 
 
@@ -177,7 +172,7 @@ async def steer(
     *,
     config: ConfigFile = None,
 ) -> int:
-    """Give a running run guidance; the answer says what is done with it.
+    """Give a running run guidance, and print its reaction.
 
     research steer last "Look at the settings of version 16, not of version 9"
     research steer last "only from example.org"
@@ -191,7 +186,7 @@ async def steer(
 
 @commands.command("stop")
 async def stop(given: RunId = "last", *, config: ConfigFile = None) -> int:
-    """Let a run write its report now, from what it has.
+    """Let a run write its report now, from its findings.
 
     research stop last
     """
@@ -233,17 +228,16 @@ async def cancel(
 # --- plans ---------------------------------------------------------------------------------------------------------
 
 
-async def _load_plan(context: CommandContext, research_id: str) -> PlanAnswer:
+async def _load_plan(run: RunInfo) -> PlanAnswer:
     """Load the plan of the running run, else the stored one. Raises `CommandError`."""
-    client = await context.client_if_running()
-    if client is not None and await context.is_running(research_id):
+    if run.handle is not None and run.running:
         try:
-            return await client.handle(research_id).plan()
+            return await run.handle.plan()
         except ClientError as error:
             print_hint(f"{error}\nthis is the plan as of the last checkpoint")
-    state = await context.stored_state(research_id)
+    state = run.state
     if state is None:
-        raise CommandError(f"nothing is stored of the run {research_id} yet: see `research watch {research_id}`")
+        raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
     return PlanAnswer(
         version=state.plan.version,
         approved_version=state.approved_version,
@@ -255,7 +249,7 @@ async def _load_plan(context: CommandContext, research_id: str) -> PlanAnswer:
 
 
 def print_plan(known: PlanAnswer, research_id: str) -> None:
-    """Print a plan, and what is to be done about it."""
+    """Print a plan, and the commands that answer an open approval."""
     if not known.version:
         print_hint(f"there is no plan yet: research watch {research_id}")
         return
@@ -270,7 +264,7 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
 
 
 def print_waiting(waiting: Waiting, research_id: str) -> None:
-    """Print what a run waits for, until when, and the commands that answer."""
+    """Print the open question of a run, its end, and the commands that answer."""
     print_progress(
         f"waiting for {waiting.describe()}, until {local_time(waiting.expires_at)}; the run's clock is stopped"
     )
@@ -357,7 +351,7 @@ def _read_text(path: Path | None) -> str:
 
 
 async def _require_wait(handle: ResearchHandle, kind: WaitKind) -> Waiting:
-    """Give what a run asks now. Raises `CommandError` where it asks nothing of the kind."""
+    """Give the open question of a run. Raises `CommandError` without one of this kind."""
     if not await handle.is_running():
         raise CommandError(f"the run {handle.research_id} has already finished: see `research status`")
     known = await handle.status()
@@ -370,6 +364,14 @@ async def _require_wait(handle: ResearchHandle, kind: WaitKind) -> Waiting:
 
 
 # --- questions of `run` at this terminal ---------------------------------------------------------------------------
+
+
+async def _ask_here(handle: ResearchHandle, kind: WaitKind) -> None:
+    """Ask the open question of a run at this terminal. Raises `CommandError` without one, and without a terminal."""
+    waiting = await _require_wait(handle, kind)
+    if not sys.stdin.isatty():
+        raise CommandError(f"there is no terminal to ask at: {waiting.ways(handle.research_id)[0]}")
+    await TerminalAsker(handle).ask(waiting)
 
 
 class LeftWaiting(Exception):
@@ -395,7 +397,7 @@ def asker(handle: ResearchHandle, *, quiet: bool, leave: bool) -> Ask:
 
 
 class TerminalAsker:
-    """Asks on standard error and reads standard input, so that a question can be withdrawn."""
+    """Prompts on standard error and reads standard input, so that a question can be withdrawn."""
 
     def __init__(self, handle: ResearchHandle) -> None:
         self._handle = handle

@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,7 +16,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from client.cli.context import OUTCOMES, RUNNING, CommandContext, ServerRun, open_context
+from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun, open_context
 from client.cli.errors import CommandError, ExitCode, pasteable, quote
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
@@ -85,21 +84,21 @@ async def watch(
     research watch 7k3f --then "notify-send done"
     """
     async with open_context(Flags(config=config), reads_only=True) as context:
-        research_id = await context.resolve(given)
-        client = await context.client_if_running()
-        if client is None or not await context.is_running(research_id):
-            result = await context.closed_result(research_id)
+        run = await context.find(given)
+        research_id = run.research_id
+        if run.handle is None or not run.running:
+            result = await run.result()
             if result is None:
                 remedy = (
                     "try again once the server answers" if context.server_away else f"research resume {research_id}"
                 )
                 raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
         else:
-            question, hint = await context.question(research_id), HINT.format(id=research_id)
-            frame = Frame(research_id, question, context.web_address(research_id), hint=hint)
+            question, hint = await run.question(), HINT.format(id=research_id)
+            frame = Frame(research_id, question or "", context.web_address(research_id), hint=hint)
             sink = sink_for(frame, quiet=quiet, as_json=as_json)
             async with first_interrupt() as interrupt:
-                result = await follow_run(client.handle(research_id), sink, interrupt, recover=None, detach=True)
+                result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
         if result is None:
             print_hint(f"detached; the run continues: research watch {research_id}")
             return ExitCode.COMPLETED
@@ -111,7 +110,7 @@ async def watch(
 
 
 def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
-    """Make the live view on a terminal, plain lines elsewhere, nothing for a quiet command."""
+    """Make the live view on a terminal, plain lines elsewhere, a silent one for a quiet command."""
     console = error_console()
     if quiet:
         return PlainSink(write=lambda _: None)
@@ -184,7 +183,7 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
     research status 7k3f --json
     """
     async with open_context(Flags(config=config), reads_only=True) as context:
-        known, note = await find_status(context, await context.resolve(given))
+        known, note = await find_status(context, await context.find(given))
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
         return ExitCode.COMPLETED
@@ -194,38 +193,32 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
     return ExitCode.COMPLETED
 
 
-async def find_status(context: CommandContext, research_id: str) -> tuple[ResearchStatus, str]:
+async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchStatus, str]:
     """Give the status of a run, and a note where it is not that of the run itself. Raises `CommandError`."""
-    client, silence = await context.client_if_running(), ""
-    running = await context.is_running(research_id)
-    state = await context.stored_state(research_id)
-    if client is not None and running:
-        handle = client.handle(research_id)
+    state, silence = run.state, ""
+    if run.handle is not None and run.running:
         try:
-            return await handle.status(), ""
+            return await run.handle.status(), ""
         except ClientError as error:
             silence = str(error)
             if state is None:
-                begun = ResearchStatus(
-                    research_id=research_id, query=await handle.question() or "", status=RunStatus.RUNNING
-                )
+                question = await run.question() or ""
+                begun = ResearchStatus(research_id=run.research_id, query=question, status=RunStatus.RUNNING)
                 return begun, f"nothing is stored yet, and {silence}"
     if state is None:
-        ended = await context.closed_result(research_id)
+        ended = await run.result()
         if ended is None:
-            raise CommandError(
-                f"nothing is stored of the run {research_id} yet: try again in a moment", ExitCode.FAILED
-            )
-        return _status_of_result(ended, await context.question(research_id)), ""
+            raise CommandError("nothing is stored of this run yet: try again in a moment", ExitCode.FAILED)
+        return _status_of_result(ended, await run.question() or ""), ""
     sessions = await context.stores.sessions.list()
-    saved_at = next((each.saved_at for each in sessions if each.research_id == research_id), "")
-    known = status_at_checkpoint(state, saved_at, running=running)
+    saved_at = next((each.saved_at for each in sessions if each.research_id == run.research_id), "")
+    known = status_at_checkpoint(state, saved_at, running=run.running)
     if silence:
         seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(saved_at)).total_seconds() if saved_at else 0.0
         return known, f"as of the last checkpoint, {duration(seconds)} ago: {silence}"
-    if state.result is None and not running and not context.server_away:
+    if state.result is None and not run.running and not context.server_away:
         problem = "the run was interrupted" if known.outcome is None else "its state is saved"
-        return known, f"{problem}: research resume {research_id}"
+        return known, f"{problem}: research resume {run.research_id}"
     return known, ""
 
 
@@ -240,7 +233,7 @@ def status_at_checkpoint(state: ResearchState, saved_at: str = "", *, running: b
 
 
 def _status_of_result(result: ResearchResult, question: str) -> ResearchStatus:
-    """Give the status of a run that ended without a session: it was refused, or could not begin."""
+    """Give the status of a run that ended without a session: it was refused, or never started."""
     return ResearchStatus(
         research_id=result.research_id,
         query=question,
@@ -288,7 +281,7 @@ def status_table(status: ResearchStatus) -> str:
 
 
 def _questions(status: ResearchStatus) -> list[tuple[str, str]]:
-    """Give what a person is asked, until when, and the commands that answer."""
+    """Give the open question to a person, its end, and the commands that answer."""
     waiting = status.waiting
     if waiting is None or status.outcome is not None:
         return []
@@ -339,9 +332,6 @@ async def list_runs(
     outcomes: Annotated[
         list[str], typer.Option("--outcome", metavar="NAME", help="only runs of this status or outcome; repeatable")
     ] = [],  # noqa: B006  typer makes a new list
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="DATE", help="only those started then or later; 12h, 3d, 2w: ago")
-    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
     config: ConfigFile = None,
@@ -349,18 +339,14 @@ async def list_runs(
     """List runs, newest first, also those that the server no longer has, and those that were refused.
 
     research list --text vacuum
-    research list --outcome partial,failed --since 2026-11-20
-    research list --outcome running --since 12h --json
+    research list --outcome partial,failed
+    research list --outcome running --json
     """
-    statuses, earliest = parse_statuses(outcomes), None if since is None else parse_since(since)
+    statuses = parse_statuses(outcomes)
     async with open_context(Flags(config=config), reads_only=True) as context:
         rows = await _rows(context)
     shown = [
-        row
-        for row in rows
-        if text.casefold() in row.query.casefold()
-        and (not statuses or row.status in statuses)
-        and (earliest is None or datetime.fromisoformat(row.when) >= earliest)
+        row for row in rows if text.casefold() in row.query.casefold() and (not statuses or row.status in statuses)
     ][:limit]
     if as_json:
         print_json([asdict(row) for row in shown])
@@ -379,17 +365,6 @@ def parse_statuses(given: list[str]) -> tuple[str, ...]:
     if unknown is not None:
         raise CommandError(f"--outcome has no {quote(unknown)}: it takes {', '.join(STATUSES)}")
     return names
-
-
-def parse_since(given: str) -> datetime:
-    """Give the time of `2026-11-20`, `2026-11-20T14:00`, or `12h`, `3d`, `2w` ago. Raises `CommandError`."""
-    span = re.fullmatch(r"(\d{1,4})([hdw])", given.strip())
-    if span is not None:
-        return datetime.now(tz=UTC) - int(span[1]) * timedelta(hours={"h": 1, "d": 24, "w": 168}[span[2]])
-    try:
-        return datetime.fromisoformat(given.strip()).astimezone()
-    except (ValueError, OverflowError):
-        raise CommandError("--since takes a date such as 2026-11-20, or 12h, 3d or 2w for that long ago") from None
 
 
 async def _rows(context: CommandContext) -> list[RunRow]:
@@ -411,7 +386,7 @@ async def _rows(context: CommandContext) -> list[RunRow]:
 
 
 async def _unstored_row(context: CommandContext, run: ServerRun, slots: asyncio.Semaphore) -> RunRow:
-    """Give the row of a run that only the server knows: it is queued or has just begun, or was refused."""
+    """Give the row of a run that only the server knows: it is queued or just started, or was refused."""
     status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
     async with slots:
         try:

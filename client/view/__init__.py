@@ -1,1 +1,1 @@
-"""What a watcher sees of a run."""
+"""Show a run to a person: words, drawings, and the loop that watches."""

@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.segment import Segment
 
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
@@ -31,46 +30,6 @@ SILENT_SECONDS: Final = 10.0
 """Plain lines: without news for so long, a line gives the state of the run."""
 SILENT_SECONDS_OF_PERSON: Final = 600.0
 """The same while a person is waited for, which may take days."""
-FRAME_BEGINS, FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know DEC's mode 2026 draw everything between these marks at once; others ignore them."""
-
-
-class Sink(Protocol):
-    """Shows what a watcher reads of a run."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    def show(self, status: ResearchStatus, news: list[Event]) -> None:
-        """Show a newer status, and the events since the one before."""
-
-    def notice(self, text: str) -> None:
-        """Show a message of the watcher itself; an empty one takes it back."""
-
-    def pause(self) -> None:
-        """Leave the terminal to a question."""
-
-    def resume(self) -> None:
-        """Show the run again."""
-
-
-class SteadyLive(Live):
-    """Draws a frame only when it differs from the one before."""
-
-    _shown: list[list[Segment]] | None = None
-
-    def refresh(self) -> None:
-        """Draw the frame if it is a new one."""
-        with self._lock:
-            frame = self.console.render_lines(self.get_renderable())
-            if frame == self._shown:
-                return
-            self._shown = frame
-            self.console.file.write(FRAME_BEGINS)
-            super().refresh()
-            self.console.file.write(FRAME_ENDS)
-            self.console.file.flush()
 
 
 @dataclass
@@ -86,7 +45,7 @@ class TerminalSink:
     _live: Live | None = None
 
     def __enter__(self) -> Self:
-        self._live = SteadyLive(
+        self._live = Live(
             console=self.console,
             get_renderable=self.draw,
             refresh_per_second=FRAMES_PER_SECOND,
@@ -126,7 +85,7 @@ class TerminalSink:
 
 @dataclass
 class PlainSink:
-    """Lines for logs and pipes; with `write` that does nothing, a quiet command."""
+    """Lines for logs and pipes; with an empty `write`, a quiet command."""
 
     write: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
@@ -158,10 +117,13 @@ class PlainSink:
         self._notice = text
 
     def pause(self) -> None:
-        """Do nothing: lines are never in the way."""
+        """Go on: lines are never in the way."""
 
     def resume(self) -> None:
-        """Do nothing."""
+        """Go on."""
+
+
+Sink = TerminalSink | PlainSink
 
 
 async def follow(

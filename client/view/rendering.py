@@ -152,7 +152,7 @@ def _columns(cells: tuple[Text, Text]) -> RenderableType:
 
 
 def _remarks(status: ResearchStatus, now: datetime) -> list[RenderableType]:
-    """Draw what is waited for, what was found, and what failed last."""
+    """Draw open questions and calls, figures so far, and the last failure."""
     remarks: list[tuple[str, str, str]] = []
     waiting = status.waiting if status.outcome is None else None
     if waiting is not None:

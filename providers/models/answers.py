@@ -19,18 +19,15 @@ from pydantic_core import from_json
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
-from contracts.tools import ToolSpec
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
+from providers.models.model_errors import shown_name
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000
 """Three times the longest cap of a role; repairing as much takes two seconds of processor time at most."""
-MAX_CANDIDATES: Final = 20
-MAX_PROBLEM_LINES: Final = 8
-MAX_LINE_CHARACTERS: Final = 160
 COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
 CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
 REFUSED: Final = {"refusal", "content_filter"}
@@ -42,7 +39,6 @@ THOUGHTS_AT_START: Final = re.compile(
 )
 """Thoughts before an answer, with their opening mark or, where a server put that into the prompt, without it. Marks
 within a JSON object or a sentence are words like others."""
-NO_NAME: Final = re.compile(r"[^\w.:/@+, -]+")
 
 
 # --- from the wire ---------------------------------------------------------------------------------------------------
@@ -63,13 +59,15 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     blocks = [block for block in message["content"] if isinstance(block, dict)]
     tokens, warnings = read_tokens(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    names = (message.get("model"), message.get("stop_reason"))
+    model, stop_reason = (shown_name(name) if isinstance(name, str) else "" for name in names)
     called = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL]
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=called[0].get("input") if called else None,
-        stop_reason=_name(message.get("stop_reason")) or None,
+        stop_reason=stop_reason or None,
         tokens=tokens,
-        model=_name(message.get("model")) or requested_model,
+        model=model or requested_model,
         warnings=warnings,
         blocks=blocks,
     )
@@ -123,11 +121,6 @@ def _encodable(value: Any) -> Any:
     """Replace lone surrogates, which JSON may spell and UTF-8 cannot carry."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-
-
-def _name(given: Any) -> str:
-    """A name that an endpoint gave, fit for reports and logs: short, on one line, of letters and few other signs."""
-    return " ".join(NO_NAME.sub("", given[:400]).split())[:100].rstrip() if isinstance(given, str) else ""
 
 
 # --- answers of a schema ---------------------------------------------------------------------------------------------
@@ -197,7 +190,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
     """JSON objects of a text in order, each with the liberties taken to read it; the last one may be a repaired one."""
     decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
-    for _ in range(MAX_CANDIDATES):
+    for _ in range(20):  # more objects than any answer needs
         start = OBJECT_START.search(text, place)
         if start is None:
             return
@@ -231,27 +224,18 @@ def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer,
 
 
 def problem_of(error: ValidationError) -> str:
-    """Lines `path: message`, without any value; paths have our own names and positions only."""
+    """At most eight lines `path: message`, without any value; paths have our own names and positions only."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    lines = [
-        f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:MAX_LINE_CHARACTERS]
-        for item in found[:MAX_PROBLEM_LINES]
-    ]
+    lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:8]]
     more = len(found) - len(lines)
     return "\n".join([*lines, *([f"and {more} more"] if more else [])])
 
 
 # --- turns of roles with tools ---------------------------------------------------------------------------------------
-def tool_definition(tool: ToolSpec[Any]) -> dict[str, Any]:
-    """A tool as the Messages API takes it."""
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
-
-
 def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
-    """The tools that may be called in this turn; none for a role without tools."""
-    if not isinstance(task.input, ToolTurnInput):
-        return []
-    return [tool_definition(tool) for tool in offered_tools(task.role, task.input)]
+    """The tools that may be called in this turn, as the Messages API takes them; none for a role without tools."""
+    tools = offered_tools(task.role, task.input) if isinstance(task.input, ToolTurnInput) else []
+    return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
 
 
 def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:

@@ -21,8 +21,6 @@ from providers.shared.cancellation_grace import begin_request
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 CONNECT_SECONDS: Final = 10.0
 """A silent endpoint of several is given up after this long."""
-COUNT_SECONDS: Final = 10.0
-"""Counting saves a wrong guess; it is not worth a long wait."""
 MAX_REPLY_BYTES: Final = 8_000_000
 EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 
@@ -91,7 +89,7 @@ class AnthropicChat:
 
     async def count_tokens(self, request: ChatRequest) -> int:
         """Count the input tokens of a request by the endpoint's own tokenizer; raises what `complete` raises."""
-        seconds = min(COUNT_SECONDS, request.timeout_seconds)
+        seconds = min(10.0, request.timeout_seconds)  # an estimate would do: a count is not worth a long wait
         counting = self._client.messages.with_streaming_response.count_tokens(**_arguments(request, seconds))
         async with self._translate_errors(request, seconds), counting as response:
             return read_count(await _receive(response.iter_bytes()))

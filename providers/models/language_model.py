@@ -7,11 +7,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from contracts.outcome import Usage
-from contracts.roles import RoleAnswer
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerUnusable,
@@ -34,10 +34,6 @@ SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is tried."""
 SHARE_OF_ONE: Final = 0.7
 """Share of the remaining time for a model after which another one can be tried."""
-NEAR_LIMIT: Final = 0.7
-"""From this share of the room on, counting tokens is worth a request."""
-ANSWER_SHARE: Final = 4
-"""One in so many tokens of the cap is expected to be generated."""
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 JSON_INSTRUCTION: Final = """
 
@@ -50,14 +46,6 @@ An earlier reply to this request could not be used, for these reasons:
 Do the work again and avoid them."""
 
 Failures = list[tuple[ModelCandidate, ProviderError]]
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A reply with the fitted prompt that it answers."""
-
-    reply: ChatReply
-    fitted: FittedPrompt
 
 
 class LanguageModelEngine:
@@ -96,12 +84,12 @@ class LanguageModelEngine:
                 break
             until = deadline - (left * (1 - SHARE_OF_ONE) if waiting else 0)
             try:
-                exchange = await self._exchange(task, candidate, until)
+                reply, fitted = await self._exchange(task, candidate, until)
             except ProviderError as error:
                 failures.append((candidate, error))
                 waiting = [other for other in waiting if _may_follow(error, candidate, other)]
             else:
-                return await self._read(task, candidate, exchange, failures)
+                return await self._read(task, candidate, reply, fitted, failures)
         raise _error_of(failures)
 
     async def close(self) -> None:
@@ -123,11 +111,13 @@ class LanguageModelEngine:
             raise NotConfigured(f"the role calls tools, and {shown} takes none: name another model or another strategy")
         return able
 
-    async def _exchange(self, task: EngineTask, candidate: ModelCandidate, until: float) -> Exchange:
+    async def _exchange(
+        self, task: EngineTask, candidate: ModelCandidate, until: float
+    ) -> tuple[ChatReply, FittedPrompt]:
         """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
         while True:
             request, fitted = await self._fitted(task, candidate)
-            expected = fitted.estimate + request.max_tokens // ANSWER_SHARE
+            expected = fitted.estimate + request.max_tokens // 4  # few answers come near their cap
             holder = f"{task.input.research_id}/{task.input.operation}"
             try:
                 async with self._limiter.permit(candidate.endpoint.service, holder, expected) as permit:
@@ -142,7 +132,7 @@ class LanguageModelEngine:
                 self._weakened[candidate.key] = weaker
                 candidate = replace(candidate, capabilities=weaker)
             else:
-                return Exchange(reply, fitted)
+                return reply, fitted
 
     async def _fitted(self, task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, FittedPrompt]:
         """The request for a task in the strongest mode that the model supports, and how it fits."""
@@ -166,7 +156,8 @@ class LanguageModelEngine:
         capabilities = candidate.capabilities
         estimate = estimated_request(task, task.whole(), candidate.key, extra)
         tokens = estimate * capabilities.token_factor
-        near = tokens >= NEAR_LIMIT * room_for(capabilities, task.role.output_tokens, tokens).prompt
+        # The estimate errs high by up to 40 %: far from the limit a count could change nothing.
+        near = tokens >= 0.7 * room_for(capabilities, task.role.output_tokens, tokens).prompt
         if not capabilities.counts_tokens or not near:
             return capabilities.token_factor
         try:
@@ -176,12 +167,18 @@ class LanguageModelEngine:
             return capabilities.token_factor
 
     async def _read(
-        self, task: EngineTask, candidate: ModelCandidate, exchange: Exchange, failures: Failures
+        self,
+        task: EngineTask,
+        candidate: ModelCandidate,
+        reply: ChatReply,
+        fitted: FittedPrompt,
+        failures: Failures,
     ) -> EngineAnswer:
-        reply, fitted = exchange.reply, exchange.fitted
         usage = self._usage(candidate, reply.tokens)
         try:
-            content, liberties = await _answer_of(task, candidate, reply)
+            # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
+            read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
+            content, liberties = await asyncio.to_thread(read, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
@@ -207,13 +204,6 @@ class LanguageModelEngine:
 def time_for_call(limit_seconds: float) -> float:
     """Seconds that a call may take so that its failure is reported within the caller's time limit."""
     return max(limit_seconds * 0.9, limit_seconds - 10)
-
-
-async def _answer_of(task: EngineTask, candidate: ModelCandidate, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
-    if task.role.tools:
-        return turn_of(candidate.key, reply)
-    # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
-    return await asyncio.to_thread(answer_of, task.role, reply)
 
 
 def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, str]:

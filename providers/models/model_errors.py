@@ -58,7 +58,7 @@ def error_for_status(
 
 
 def shown_name(model: str) -> str:
-    """Make a model's name fit for a message: a request may name anything."""
+    """Make a name fit for messages, reports and logs: requests and endpoints may name anything."""
     return ODD_IN_NAMES.sub("?", model)[:80]
 
 

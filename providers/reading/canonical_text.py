@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from contracts.addresses import normalize, with_few_marks
@@ -21,11 +20,7 @@ LITERAL_MARK: Final = "\ue001"
 """Precedes words of a page that would read as markup, until the text is written."""
 TERM_MARK: Final = "\ue002"
 """Precedes the term of a definition list."""
-LIST_END_MARK: Final = "\ue003"
-"""The line after a definition list."""
-LINK_MARK: Final = "\ue004"
-"""Precedes a paragraph or list item that is mostly links."""
-MARKS: Final = re.compile("[\ue001-\ue004]")
+MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
 
@@ -54,30 +49,14 @@ INLINE: Final = re.compile(
 )
 
 
-class BlockKind(StrEnum):
-    """Kinds of blocks."""
-
-    HEADING = "heading"
-    PARAGRAPH = "paragraph"
-    ITEM = "item"
-    TERM = "term"
-    ROW = "row"
-    CODE = "code"
-
-
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A piece of the text: `text[start:end]` is its words, without the marks around them."""
+class TextBlock:
+    """A heading, paragraph, list item, term, row or piece of code: `text[start:end]`, without the marks around it."""
 
-    kind: BlockKind
     start: int
     end: int
     level: int = 0
     """1 to 6 for headings, else 0."""
-    term: int | None = None
-    """Start of the term whose definition it belongs to."""
-    points_elsewhere: bool = False
-    """Whether it is mostly links."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +66,7 @@ class Extraction:
     title: str
     text: str
     media_type: str
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[TextBlock] = field(default_factory=list)
     language: str | None = None
     authors: list[str] = field(default_factory=list)
     publisher: str | None = None
@@ -108,7 +87,7 @@ def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int 
     writer = _Writer(limit, escaped=escaped)
     writer.write(markdown)
     text = "".join(writer.parts)
-    headings = (text[block.start : block.end] for block in writer.blocks if block.kind is BlockKind.HEADING)
+    headings = (text[block.start : block.end] for block in writer.blocks if block.level)
     warnings = [f"the text is long: only its first {len(text):,} characters are read"] if writer.cut else []
     return Extraction(next(headings, ""), text, media_type, writer.blocks, pages=writer.pages, warnings=warnings)
 
@@ -148,7 +127,7 @@ class _Writer:
 
     def __init__(self, limit: int, *, escaped: bool) -> None:
         self.parts: list[str] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self.pages: list[int] = []
         self.cut = False
         self._limit = limit
@@ -156,8 +135,7 @@ class _Writer:
         self._length = self._bytes = 0
         self._open: list[str] = []
         self._bullet = ""
-        self._after_term = self._in_table = False
-        self._term: int | None = None
+        self._after_term = self._after_item = self._in_table = False
 
     def write(self, markdown: str) -> None:
         """Write all lines."""
@@ -185,7 +163,7 @@ class _Writer:
         self._close()
         if found["heading"]:
             words = one_line(self._plain(found["title"])).rstrip("¶# ")
-            self._add(BlockKind.HEADING, words, before=found["heading"] + " ", level=len(found["heading"]))
+            self._add(words, before=found["heading"] + " ", level=len(found["heading"]))
         elif found["row"]:
             self._row(found["row"])
         elif found["item"]:
@@ -201,12 +179,8 @@ class _Writer:
         elif words.startswith(TERM_MARK):
             self._close()
             term = one_line(self._plain(words.removeprefix(TERM_MARK)))
-            self._add(BlockKind.TERM, MARKUP.sub(r"\\\1", term))
+            self._add(MARKUP.sub(r"\\\1", term))
             self._after_term = bool(term)
-            self._term = self.blocks[-1].start if term else None
-        elif words == LIST_END_MARK:
-            self._close()
-            self._term = None
         else:
             self._open.append(words)
 
@@ -217,15 +191,13 @@ class _Writer:
 
     def _close(self) -> None:
         """Write the open paragraph or item."""
-        points_elsewhere = any(LINK_MARK in line for line in self._open)
         lines, bullet = [one_line(self._plain(line)) for line in self._open], self._bullet
         self._open, self._bullet = [], ""
         words = MARKUP.sub(r"\\\1", "\n".join(filter(None, lines)))
         if words:
-            kind = BlockKind.ITEM if bullet else BlockKind.PARAGRAPH
-            close = self._after_term and not bullet
-            self._add(kind, words, before=bullet, close=close, points_elsewhere=points_elsewhere)
-            self._after_term = False
+            follows = self._after_item if bullet else self._after_term
+            self._add(words, before=bullet, close=follows)
+            self._after_item, self._after_term = bool(bullet), False
 
     def _plain(self, words: str) -> str:
         return MARKS.sub("", plain_inline(words) if self._escaped else words)
@@ -239,7 +211,7 @@ class _Writer:
         cells = [one_line(MARKS.sub("", plain_inline(cell))) for cell in CELL_END.split(line.strip())[1:-1]]
         if any(cells):
             words = " | ".join(CELL_END.sub(r"\|", cell) for cell in cells)
-            self._add(BlockKind.ROW, f"| {words} |", close=self._in_table)
+            self._add(f"| {words} |", close=self._in_table)
             self._in_table = True
 
     def _code(self, lines: list[str], number: int, fence: str) -> int:
@@ -253,20 +225,10 @@ class _Writer:
         if code:
             longest = max(map(len, re.findall("`+", code)), default=0)
             own = "`" * max(3, longest + 1)
-            self._add(BlockKind.CODE, code, before=own + "\n", after="\n" + own)
+            self._add(code, before=own + "\n", after="\n" + own)
         return number + 1
 
-    def _add(
-        self,
-        kind: BlockKind,
-        words: str,
-        *,
-        before: str = "",
-        after: str = "",
-        level: int = 0,
-        close: bool = False,
-        points_elsewhere: bool = False,
-    ) -> None:
+    def _add(self, words: str, *, before: str = "", after: str = "", level: int = 0, close: bool = False) -> None:
         """Append a block; `close` puts it on the very next line."""
         if not words:
             return
@@ -277,15 +239,12 @@ class _Writer:
                 return
             cut = data[: max(0, room)].decode("utf-8", "ignore")
             words = cut.rpartition(" ")[0] or cut
-        if self.blocks:
-            last = self.blocks[-1].kind
-            self._append("\n" if close or kind is last is BlockKind.ITEM else "\n\n")
+        self._append(("\n" if close else "\n\n") if self.blocks else "")
         self._append(before)
-        if kind in {BlockKind.HEADING, BlockKind.TERM}:
-            self._term = None
-        self.blocks.append(Block(kind, self._length, self._length + len(words), level, self._term, points_elsewhere))
+        self.blocks.append(TextBlock(self._length, self._length + len(words), level))
         self._append(words)
         self._append(after)
+        self._after_item = False
 
     def _append(self, part: str) -> None:
         self.parts.append(part)

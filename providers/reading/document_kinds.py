@@ -3,7 +3,6 @@
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass
 from enum import StrEnum
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -44,7 +43,6 @@ ARCHIVES: Final = frozenset(
 )
 BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL, DocumentKind.GZIP}
 """Kinds that are read from bytes, all others from decoded text."""
-PERHAPS_PDF: Final = "perhaps application/pdf"
 
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
@@ -92,7 +90,6 @@ BINARY_MAGICS: Final = (
     b"Rar!",
     b"7z\xbc\xaf",
     b"BZh",
-    b"OggS",
 )
 """Beginnings of files that can have few control characters."""
 BYTE_ORDER_MARKS: Final = (
@@ -119,14 +116,6 @@ OPENING_BYTES: Final = 1_024
 WINDOW_BYTES: Final = 4_096
 CHARSET_WINDOW_BYTES: Final = 65_536
 MISMATCH: Final = "the content is not of the type that the server declares"
-
-
-@dataclass(frozen=True)
-class ContentType:
-    """A `Content-Type` header; None for what it does not state."""
-
-    media_type: str | None = None
-    charset: str | None = None
 
 
 def sniff(raw: bytes, name: str) -> DocumentKind:
@@ -157,36 +146,32 @@ def is_meant_as_document(name: str, kind: str) -> bool:
     return suffix in DOCUMENTS if kind == "binary" else kind == "secret" or suffix not in NO_DOCUMENTS
 
 
-def parse_content_type(header: str | None) -> ContentType:
-    """Read a `Content-Type` header, which may repeat one type. Raises `SourceUnreadable` wrong_type if unclear."""
+def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
+    """Return media type and character set of a `Content-Type` header, which may repeat one type.
+
+    Raises `SourceUnreadable` wrong_type if the type is not clear, or is not read.
+    """
     stated = [part.strip() for part in (header or "").split(",") if part.strip()]
-    if not stated:
-        return ContentType()
-    found = [MEDIA_TYPE.match(part) for part in stated]
-    types = {one[0].lower() for one in found if one is not None}
-    if found[0] is None or len(types) != 1:
+    types = {found[0].lower() if (found := MEDIA_TYPE.match(part)) else "" for part in stated}
+    if len(types) > 1 and not (len(types) == 2 and "" in types and MEDIA_TYPE.match(stated[0])):
         raise SourceUnreadable("wrong_type", "the server declares no clear type")
+    media_type = max(types, default=None)
+    if media_type is not None and media_type not in DECLARED:
+        raise SourceUnreadable("wrong_type", f"documents of the type {media_type[:80]} are not read")
     charset = CHARSET.search(header or "")
-    return ContentType(types.pop(), charset[1].lower() if charset else None)
-
-
-def check_media_type(declared: str | None) -> None:
-    """Refuse a declared type that is not read. Raises `SourceUnreadable` wrong_type."""
-    if declared is not None and declared not in DECLARED:
-        raise SourceUnreadable("wrong_type", f"documents of the type {declared[:80]} are not read")
+    return media_type, charset[1].lower() if charset else None
 
 
 def provisional_kind(declared: str | None, opening: bytes) -> str:
-    """Derive the kind from the declared type: empty or `PERHAPS_PDF` if none is declared.
+    """Derive the kind from the declared type, empty if none is declared.
 
     Runs in the process that fetches, so that it looks for magic bytes only. Raises `SourceUnreadable` wrong_type.
     """
-    check_media_type(declared)
     packed, may_be_pdf = opening.startswith(ZIP_MAGIC), b"%PDF-" in opening
     kind = (str(DocumentKind.DOCX) if packed else "") if declared is None else DECLARED[declared]
     if (kind == PDF and not may_be_pdf) or (kind in ARCHIVES) != packed or _is_no_text(kind, opening):
         raise SourceUnreadable("wrong_type", MISMATCH)
-    return PERHAPS_PDF if may_be_pdf and not kind else kind
+    return kind
 
 
 def kind_of_body(provisional: str, body: bytes, name: str = "") -> DocumentKind:
@@ -196,7 +181,7 @@ def kind_of_body(provisional: str, body: bytes, name: str = "") -> DocumentKind:
     opening = body[:OPENING_BYTES]
     is_html = HTML_OPENING.match(opening) is not None
     is_pdf = b"%PDF-" in opening and not is_html
-    if provisional in {"", PERHAPS_PDF}:
+    if not provisional:
         kind = PDF if is_pdf else HTML if is_html else TEXT
     else:
         kind = HTML if provisional == XML and is_html else DocumentKind(provisional)

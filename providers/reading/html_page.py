@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LINK_MARK, LIST_END_MARK, LITERAL_MARK, TERM_MARK, clean, one_line
+from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, clean, one_line
 from providers.reading.page_dates import date_in_url, iso_date
 
 Element: TypeAlias = Any
@@ -210,7 +210,6 @@ class _Writer:
         written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         self._open(element, written)
-        first = len(self._parts)
         self._boxes += boxed
         self._preformatted += written == "pre"
         self._nesting += written != ""
@@ -218,11 +217,8 @@ class _Writer:
         self._nesting -= written != ""
         self._preformatted -= written == "pre"
         self._boxes -= boxed
-        words, linked = found
-        if written in {"p", "li"} and linked >= max(1, MOSTLY_LINKS * words):
-            self._parts.insert(first, LINK_MARK)
         self._close(written)
-        return words, linked
+        return found
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
         tag = element.tag
@@ -230,8 +226,9 @@ class _Writer:
             return "p"
         if tag == "div" and not TITLES.isdisjoint(names):
             return "h1"
-        if tag in PARTS_OF_TABLES and next(element.iterancestors("table"), element) in self._layout:
-            return "div"
+        if tag in PARTS_OF_TABLES:
+            table = element if tag == "table" else next(element.iterancestors("table"), None)
+            return "div" if table in self._layout or tag in BLOCKS else tag
         if tag in BLOCKS:
             return "div"
         return tag if tag in KEPT else RENAMED.get(tag, "")
@@ -247,7 +244,7 @@ class _Writer:
 
     def _close(self, written: str) -> None:
         if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
-            self._parts.append(f"</{written}>" + (f"<p>{LIST_END_MARK}</p>" if written == "dl" else ""))
+            self._parts.append(f"</{written}>")
         elif written:
             self._parts.append("<hr>")
 

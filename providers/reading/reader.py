@@ -22,7 +22,7 @@ from providers.errors import ContentMissing, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
 from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
 from providers.reading.canonical_text import Extraction
-from providers.reading.document_kinds import ARCHIVES, PDF, PERHAPS_PDF, DocumentKind
+from providers.reading.document_kinds import BINARY, DocumentKind
 from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache, Cached
@@ -32,11 +32,10 @@ LEAST_TEXT: Final = 20
 """Characters of a page: one that needs scripts, or asks whether a person is reading, often says less."""
 PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
 LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
-LARGE: Final = ARCHIVES | {PDF, PERHAPS_PDF, DocumentKind.CSV, DocumentKind.MAIL, DocumentKind.NOTEBOOK}
+LARGE: Final = frozenset({*map(str, BINARY), "application/x-pdf", "text/csv", "text/tab-separated-values"})
 POLICY: Final = FetchPolicy(
     accept="text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
-    limits_of=lambda kind: LARGE_LIMITS if kind in LARGE else PAGE_LIMITS,
-    seconds=PAGE_LIMITS.seconds,
+    limits_of=lambda media_type: LARGE_LIMITS if media_type in LARGE else PAGE_LIMITS,
 )
 """Figures: reliability-and-security 2.2. The time counts for robots.txt, redirects and the page together."""
 KILLED: Final = {

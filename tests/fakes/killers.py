@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from providers.errors import InvalidOutput
 from providers.isolation.pool import KillableCalls, SubprocessPool
-from tests.fakes.isolation import HereCalls
 
 BURN = f"{__name__}:burn"
 """Holds the interpreter for ever, as a pattern does that meets what it was not made for."""
@@ -46,3 +46,17 @@ class PoisonedCalls:
 def unusable(problem: str) -> None:
     """Refuse an answer."""
     raise InvalidOutput(problem)
+
+
+class HereCalls:
+    """`IsolatedCalls` in this process: quick, and nothing can be killed. `called` are the functions, in order."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
+        """Run the function."""
+        del seconds
+        self.called.append(function)
+        module, _, name = function.partition(":")
+        return getattr(import_module(module), name)(*arguments)

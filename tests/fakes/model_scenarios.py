@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, demanding_work, gullible_work, model_work, wordy_work
+from tests.fakes import checking_work, hostile_pages, model_work
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -113,35 +113,15 @@ def thorough(request: ModelRequest) -> Reply:
     return answered(request, request.good_answer(with_gap=iteration is not None and iteration[1] != iteration[2]))
 
 
-def demanding(request: ModelRequest) -> Reply:
-    """Sensible work that is never content at once."""
-    return answered(request, demanding_work.answer(request))
-
-
-def wordy(request: ModelRequest) -> Reply:
-    """Sensible work at great length, which finds something missing in the first iteration."""
-    if request.mode == "turn":
-        return message(request, [wordy_work.block_at_length(block) for block in request.good_turn()], "tool_use")
-    if request.role in ("synthesizer", "scribe", "responder"):
-        return good(request)
-    first = re.search(r"Iteration: 1 of", request.prompt) is not None
-    return answered(request, json.dumps(wordy_work.at_length(json.loads(request.good_answer(with_gap=first)))))
-
-
-def declining(request: ModelRequest) -> Reply:
-    """The same, with a refiner that advises against another iteration."""
-    return answered(request, demanding_work.answer(request, iterates=False))
-
-
 def gullible(request: ModelRequest) -> Reply:
     """Work that does what the pages say, without the mark that it was told to keep."""
-    return answered(request, gullible_work.answer(request.role, request.prompt))
+    return answered(request, hostile_pages.answer(request.role, request.prompt))
 
 
 def betraying(request: ModelRequest) -> Reply:
     """Work that does what the pages say and gives the mark away."""
-    mark = gullible_work.mark_of(request.system) or "nothing"
-    return answered(request, gullible_work.answer(request.role, request.prompt, mark))
+    mark = hostile_pages.mark_of(request.system) or "nothing"
+    return answered(request, hostile_pages.answer(request.role, request.prompt, mark))
 
 
 def embroiders(request: ModelRequest) -> Reply:
@@ -279,10 +259,7 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "good": good,
     "gaps": gaps,
     "thorough": thorough,
-    "demanding": demanding,
-    "declining": declining,
     "gullible": gullible,
-    "wordy": wordy,
     "betraying": betraying,
     "embroiders": embroiders,
     "rewords": rewords,

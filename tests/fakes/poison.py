@@ -3,13 +3,31 @@
 Each is made by code when it is needed: the largest are a few megabytes, and none is kept anywhere.
 """
 
-import json
+import struct
+import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Final
 
-from tests.fakes.documents import one_page_pdf, pdf_of
+import openpyxl
+
+from providers.reading.document_kinds import DocumentKind
+from tests.fakes.office_documents import (
+    archive_of,
+    cell,
+    changed,
+    chapter,
+    epub,
+    notebook,
+    odt,
+    one_page_pdf,
+    part_of,
+    pdf_of,
+    presentation,
+    saved,
+)
 
 READ: Final = "read"
 """The outcome of a document that is read in spite of everything."""
@@ -53,11 +71,6 @@ def flate_of_zeros(megabytes: int) -> bytes:
     return first + again * (megabytes - 1) + packer.flush()[:-4] + checksum.to_bytes(4, "big")
 
 
-def adoption_agency() -> bytes:
-    """Wrongly nested formatting, whose repair takes the square of its size."""
-    return html("".join(f"<b {n}>" for n in range(4_000)) + "".join(f"<i {n}>" for n in range(4_000)) + "x</b>" * 4_000)
-
-
 def nested(tag: str, times: int, inner: str = "x") -> bytes:
     """One element in itself."""
     return html(f"<{tag}>" * times + inner + f"</{tag}>" * times)
@@ -69,26 +82,16 @@ def half_and_half() -> bytes:
 
 
 HTML_POISON: Final[Mapping[str, Poison]] = {
-    "adoption-agency": Poison(adoption_agency, TOO_LARGE),
     "deep-divs": Poison(lambda: nested("div", 50_000), TOO_LARGE),
     "300-divs": Poison(lambda: nested("div", 300, f"<p>{SENTENCE}</p>"), READABLE, keeps=SENTENCE),
-    "definition-lists": Poison(lambda: html("<dl><dd>" * 20_000 + "x"), TOO_LARGE),
     "attributes": Poison(lambda: html("<p " + " ".join(f"a{n}" for n in range(200_000)) + ">x"), TOO_LARGE),
-    "entities": Poison(lambda: html(f"<p>{SENTENCE}</p>" + "&amp;" * 200_000), READABLE, keeps=SENTENCE),
     "paragraphs": Poison(lambda: html(f"<p>{SENTENCE}" * 10_000), READABLE, keeps=SENTENCE),
-    "links": Poison(lambda: html("<a href=/page>some link words</a> " * 20_000), READABLE, keeps="some link words"),
-    "attribute-3MB": Poison(lambda: html(f"<p title='{'x' * 2_900_000}'>{SENTENCE}"), READABLE, keeps=SENTENCE),
     "script-21MB": Poison(lambda: html(f"<script>{'x();' * 5_250_000}</script>"), TOO_LARGE),
     "nested-tables": Poison(lambda: html("<table><tr><td>" * 3_000 + "x"), TOO_LARGE),
-    "nul": Poison(lambda: html(f"<p>{SENTENCE}</p>").replace(b"dead", b"d\0ead"), READABLE),
     "surrogates": Poison(
         lambda: html("<p>&#xD800; &#55357; x</p>") + b"<p>\xed\xa0\x80 " + SENTENCE.encode(), READABLE, keeps=SENTENCE
     ),
-    "plaintext": Poison(
-        lambda: html(f"<p>{SENTENCE}<plaintext>" + "</plaintext><b>" * 50_000), READABLE, keeps=SENTENCE
-    ),
     "cells-1M": Poison(lambda: html("<table><tr>" + "<td>" * 700_000), TOO_LARGE),
-    "cells": Poison(lambda: html("<table><tr>" + "<td>x" * 15_000), READABLE | GIVES_UP),
     "svg-use": Poison(
         lambda: html(
             "<svg>"
@@ -99,11 +102,7 @@ HTML_POISON: Final[Mapping[str, Poison]] = {
         keeps=SENTENCE,
     ),
     "one-line": Poison(lambda: html("<p>" + "word " * 200_000), READABLE, keeps="word word"),
-    "frameset": Poison(
-        lambda: b"<html><frameset cols='1,1'><frame src='http://127.0.0.1/'></frameset></html>", GIVES_UP
-    ),
     "mixed-encodings": Poison(half_and_half, READABLE),
-    "no-such-character": Poison(lambda: html(f"<p>&#x110000; &#xFFFFFFFFFF; {SENTENCE}"), READABLE, keeps=SENTENCE),
     "styles": Poison(lambda: html("<p style='" + "left:-" * 250_000 + f"'>{SENTENCE}"), READABLE),
     "linked-data": Poison(
         lambda: html(f"<script type='application/ld+json'>{'[' * 190_000}</script><p>{SENTENCE}"),
@@ -138,19 +137,9 @@ OTHER_POISON: Final[Mapping[str, Poison]] = {
         XML,
         keeps="# T",
     ),
-    "feed-of-titles": Poison(
-        lambda: b"<rss><channel>" + b"<item><title>x</title></item>" * 20_000 + b"</channel></rss>", READABLE, XML
-    ),
     "xml-depth": Poison(lambda: b"<rss>" * 100_000, MALFORMED, XML),
     "json-depth": Poison(lambda: b"[" * 2_000_000, frozenset(("malformed", "too_large")), "application/json"),
-    "json-digits": Poison(lambda: b"9" * 900_000, MALFORMED, "application/json"),
-    "json-keys": Poison(
-        lambda: json.dumps({str(n): n for n in range(10_000)}).encode(), READABLE, "application/json", keeps="1: 1"
-    ),
     "markdown-brackets": Poison(lambda: b"[" * 200_000, READABLE | GIVES_UP, "text/markdown"),
-    "markdown-backticks": Poison(
-        lambda: b" ".join(b"`" * n for n in range(1, 500)), READABLE | GIVES_UP, "text/markdown"
-    ),
     "text-bullets": Poison(lambda: b"- \n" * 100_000, READABLE | GIVES_UP, "text/plain"),
 }
 
@@ -203,13 +192,6 @@ def huge_cmap() -> bytes:
     return page_of(b"BT /F1 12 Tf 72 700 Td <00410042> Tj ET", b"", stream_of(table), descendant, font=font)
 
 
-def previous_in_a_circle() -> bytes:
-    """A table of objects that names itself as the one before it."""
-    made = one_page_pdf(SENTENCE)
-    start = made.rindex(b"xref\n0")
-    return made.replace(b"trailer<<", b"trailer<</Prev %d" % start)
-
-
 def locked() -> bytes:
     """A document that asks for a password, with keys that are none."""
     lock = b"<</Filter/Standard/V 2/R 3/Length 128/P -4/O<" + b"41" * 32 + b">/U<" + b"42" * 32 + b">>>"
@@ -243,24 +225,14 @@ def actions() -> bytes:
 FLATE: Final = b"/Filter/FlateDecode"
 PDF_POISON: Final[Mapping[str, Poison]] = {
     "flate": Poison(lambda: page_of(flate_of_zeros(500), FLATE), GIVES_UP, PDF),
-    "double-flate": Poison(
-        lambda: page_of(flate(flate_of_zeros(500)), b"/Filter[/FlateDecode/FlateDecode]"), GIVES_UP, PDF
-    ),
     "operators": Poison(
         lambda: page_of(flate(b"BT /F1 1 Tf " + b"(x) Tj " * 2_000_000 + b"ET"), FLATE), READABLE | GIVES_UP, PDF
     ),
     "kids-in-a-circle": Poison(kids_in_a_circle, GIVES_UP, PDF),
-    "count": Poison(
-        lambda: one_page_pdf(SENTENCE).replace(b"/Count 1", b"/Count 1000000000"), READABLE | GIVES_UP, PDF
-    ),
     "truncated": Poison(lambda: one_page_pdf(SENTENCE)[:300], READABLE | GIVES_UP, PDF),
     "html": Poison(lambda: html(SENTENCE), frozenset(("wrong_type",)), PDF),
     "locked": Poison(locked, frozenset(("encrypted", "malformed", "no_text")), PDF),
-    "previous-in-a-circle": Poison(previous_in_a_circle, READABLE | GIVES_UP, PDF),
     "character-table": Poison(huge_cmap, READABLE | GIVES_UP, PDF),
-    "run-length": Poison(
-        lambda: page_of(flate(b"\x81A" * 4_000_000), b"/Filter[/FlateDecode/RunLengthDecode]"), READABLE | GIVES_UP, PDF
-    ),
     "entities": Poison(entity_metadata, READABLE, PDF, keeps=SENTENCE),
     "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
     "pages": Poison(lambda: many_pages(100_000), TOO_LARGE, PDF),
@@ -282,3 +254,193 @@ POISON: Final[Mapping[str, Poison]] = {
     **{f"other-{name}": poison for name, poison in OTHER_POISON.items()},
     **{f"pdf-{name}": poison for name, poison in PDF_POISON.items()},
 }
+
+
+ENTITIES: Final = (
+    "<!DOCTYPE x [<!ENTITY a0 'lol'>"
+    + "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10))
+    + "<!ENTITY e SYSTEM 'file:///etc/passwd'>]>"
+)
+SHEET: Final = "xl/worksheets/sheet1.xml"
+SPACE: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+ENCRYPTED: Final = frozenset(("encrypted",))
+
+
+def simple_workbook() -> bytes:
+    """One sheet with a sentence."""
+    book = openpyxl.Workbook()
+    book.active["A1"] = SENTENCE
+    return saved(book)
+
+
+def sheet(rows: str, after: str = "", before: str = "") -> bytes:
+    """A workbook whose sheet has those rows."""
+    made = f'{before}<worksheet xmlns="{SPACE}"><sheetData>{rows}</sheetData>{after}</worksheet>'
+    return changed(simple_workbook(), SHEET, made)
+
+
+def text_cell(place: str, words: str = SENTENCE) -> str:
+    """A cell that says its words itself."""
+    return f'<c r="{place}" t="inlineStr"><is><t>{words}</t></is></c>'
+
+
+def with_lying_sizes(raw: bytes, size: int) -> bytes:
+    """An archive whose entries say that they are small."""
+    changed_raw = bytearray(raw)
+    with zipfile.ZipFile(BytesIO(raw)) as archive:
+        for entry in archive.infolist():
+            struct.pack_into("<L", changed_raw, entry.header_offset + 22, size)
+    place = changed_raw.find(b"PK\x01\x02")
+    while place >= 0:
+        struct.pack_into("<L", changed_raw, place + 24, size)
+        place = changed_raw.find(b"PK\x01\x02", place + 4)
+    return bytes(changed_raw)
+
+
+def locked_office(raw: bytes) -> bytes:
+    """An archive whose entries ask for a password."""
+    made = bytearray(raw)
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = made.find(mark)
+        while place >= 0:
+            made[place + offset] |= 1
+            place = made.find(mark, place + 4)
+    return bytes(made)
+
+
+def slides(body: str) -> bytes:
+    """A presentation whose first slide has other shapes."""
+    raw = saved(presentation())
+    name = "ppt/slides/slide1.xml"
+    slide = part_of(raw, name)
+    start, end = slide.index("<p:sp>"), slide.rindex("</p:sp>") + len("</p:sp>")
+    return changed(raw, name, slide[:start] + body + slide[end:])
+
+
+def shape(words: str) -> str:
+    """A box with words."""
+    return (
+        '<p:sp><p:nvSpPr><p:cNvPr id="9" name="b"/><p:cNvSpPr txBox="1"/><p:nvPr/></p:nvSpPr><p:spPr/>'
+        f"<p:txBody><a:bodyPr/><a:p><a:r><a:t>{words}</a:t></a:r></a:p></p:txBody></p:sp>"
+    )
+
+
+def slides_in_a_circle() -> bytes:
+    """A presentation that names one slide a hundred thousand times."""
+    raw = saved(presentation())
+    book = part_of(raw, "ppt/presentation.xml")
+    start, end = book.index("<p:sldId "), book.index("</p:sldIdLst>")
+    one = book[start : book.index("/>", start) + 2]
+    return changed(raw, "ppt/presentation.xml", book[:start] + one * 100_000 + book[end:])
+
+
+def mails_in_mails(depth: int) -> bytes:
+    """A mail that was passed on so many times."""
+    body = b"Subject: inmost\n\n" + SENTENCE.encode()
+    for _ in range(depth):
+        body = b"Subject: outer\nMIME-Version: 1.0\nContent-Type: message/rfc822\n\n" + body
+    return body
+
+
+def parts_in_parts(depth: int) -> bytes:
+    """A mail of parts that hold one another."""
+    opening = b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (number, number) for number in range(depth)
+    )
+    return b"Subject: parts\nMIME-Version: 1.0\n" + opening + b"Content-Type: text/plain\n\n" + SENTENCE.encode()
+
+
+KIND: Final = {kind.name.lower(): str(kind) for kind in DocumentKind}
+FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
+    "xlsx": {
+        "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(60_000_000)), READABLE | TOO_LARGE),
+        "lying-sizes": Poison(lambda: with_lying_sizes(simple_workbook(), 100), READABLE | GIVES_UP),
+        "entries": Poison(lambda: archive_of({f"xl/{n}": b"" for n in range(12_000)} | {"xl/workbook.xml": b""}), GIVES_UP),
+        "broken": Poison(lambda: simple_workbook()[:3_000], MALFORMED),
+        "locked": Poison(lambda: locked_office(simple_workbook()), ENCRYPTED),
+        "entities": Poison(
+            lambda: sheet(f'<row r="1">{text_cell("A1", "&a9;&e;")}</row>', before=ENTITIES), GIVES_UP
+        ),
+        "far-cell": Poison(
+            lambda: sheet(f'<row r="1">{text_cell("A1")}</row><row r="1048576">{text_cell("XFD1048576")}</row>'),
+            READABLE | GIVES_UP, keeps=SENTENCE,
+        ),
+        "merged": Poison(
+            lambda: sheet(
+                f'<row r="1">{text_cell("A1")}</row>',
+                "<mergeCells>" + '<mergeCell ref="A1:XFD1048576"/>' * 10_000 + "</mergeCells>",
+            ),
+            READABLE, keeps=SENTENCE,
+        ),
+    },
+    "pptx": {
+        "circle": Poison(slides_in_a_circle, READABLE | GIVES_UP),
+        "groups": Poison(
+            lambda: slides(
+                "<p:grpSp><p:nvGrpSpPr><p:cNvPr id='8' name='g'/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>" * 5_000
+                + shape(SENTENCE) + "</p:grpSp>" * 5_000
+            ),
+            READABLE | GIVES_UP,
+        ),
+    },
+    "odt": {
+        "repeated": Poison(
+            lambda: odt(
+                '<table:table><table:table-row table:number-rows-repeated="1000000000"><table:table-cell '
+                f'table:number-columns-repeated="1000000000"><text:p>{SENTENCE}</text:p></table:table-cell>'
+                "</table:table-row></table:table>"
+            ),
+            READABLE, keeps=SENTENCE,
+        ),
+        "entities": Poison(
+            lambda: changed(odt(f"<text:p>{SENTENCE}</text:p>"), "content.xml", ENTITIES + "<x>&a9;&e;</x>"), GIVES_UP
+        ),
+        "locked": Poison(
+            lambda: odt("", manifest="<m><encryption-data/></m>"), ENCRYPTED | GIVES_UP
+        ),
+    },
+    "epub": {
+        "way-out": Poison(
+            lambda: epub(
+                {"a.xhtml": chapter(f"<p>{SENTENCE}</p>", '<link rel="stylesheet" href="../../../etc/passwd"/>')},
+                items='<item id="x" href="../../../../etc/passwd" media-type="application/xhtml+xml"/>',
+                spine='<itemref idref="x"/><itemref idref="a.xhtml"/>',
+            ),
+            READABLE, keeps=SENTENCE,
+        ),
+        "entities": Poison(
+            lambda: epub({"a.xhtml": ENTITIES + f"<html><body><p>{SENTENCE} &a9;&e;</p></body></html>"}), READABLE, keeps=SENTENCE
+        ),
+        "locked": Poison(
+            lambda: epub(
+                {"a.xhtml": "?"},
+                extra={"META-INF/encryption.xml": '<e><CipherReference URI="OPS/a.xhtml"/></e>'},
+            ),
+            READABLE | ENCRYPTED | GIVES_UP,
+        ),
+    },
+    "mail": {
+        "many-mails-in-mails": Poison(lambda: mails_in_mails(5_000), READABLE | TOO_LARGE),
+        "many-parts": Poison(lambda: parts_in_parts(20_000), READABLE | TOO_LARGE),
+        "header": Poison(lambda: b"Subject: " + b"=?utf-8?q?a?= " * 200_000 + b"\n\n" + SENTENCE.encode(), READABLE),
+    },
+    "notebook": {
+        "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, GIVES_UP),
+        "output": Poison(
+            lambda: notebook(
+                cell("markdown", SENTENCE),
+                cell("code", "x", {"output_type": "stream", "text": "y" * 2_000_000}),
+            ),
+            READABLE, keeps=SENTENCE,
+        ),
+    },
+    "csv": {
+        "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP),
+    },
+}  # fmt: skip
+FORMAT_POISON: Final[Mapping[str, Poison]] = {
+    f"{kind}-{name}": Poison(poison.make, poison.outcomes, KIND[kind], poison.keeps)
+    for kind, found in FORMATS.items()
+    for name, poison in found.items()
+}
+"""By kind and name, served as what they are."""

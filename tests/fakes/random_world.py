@@ -9,7 +9,18 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures
 from contracts.addresses import digest, evidence_id, finding_id
 from contracts.evidence import Evidence, Finding, QualityUpdate, ReportDraft
-from contracts.messages import ReadRecord, ReadRequest, RenderedReport, RenderRequest, SearchRequest, SearchResponse
+from contracts.messages import (
+    ReadRecord,
+    ReadRequest,
+    RenderedReport,
+    RenderRequest,
+    SaveRequest,
+    SearchRequest,
+    SearchResponse,
+    SessionRef,
+    StateChange,
+)
+from contracts.notebooks import without_told
 from contracts.outcome import CallAccount, Citation, ReportFiles, Usage
 from contracts.roles import (
     AnalyzeInput,
@@ -28,9 +39,10 @@ from contracts.roles import (
     SynthesizerResult,
     WriteInput,
 )
+from contracts.state import ResearchState
+from contracts.state_changes import apply_change, change_between, digest_of, pack_json, unpack_json
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
-from tests.fakes.kept_sessions import KeptSession
 from tests.fakes.states import EMPTY_REF, hit
 
 PAGES = [f"corpus:manual/page-{number}.md" for number in range(12)]
@@ -178,3 +190,35 @@ class RandomWorld:
         citations = [Citation(number=number, source_id=source) for number, source in enumerate(sources, start=1)]
         files = ReportFiles(markdown=EMPTY_REF, html=EMPTY_REF, json_document=EMPTY_REF)
         return RenderedReport(files=files, markdown="# Report\n", citations=citations)
+
+
+def whole_change(state: ResearchState) -> StateChange:
+    """The whole state as a change of nothing."""
+    snapshot = without_told(state.snapshot())
+    return StateChange(digest=digest_of(snapshot), packed=pack_json(change_between({}, snapshot)))
+
+
+class KeptSession:
+    """What was saved last; the entries of a notebook are unknown here."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Any] = {}
+        self.saves: list[SaveRequest] = []
+
+    def changed(self, change: StateChange) -> dict[str, Any]:
+        """The stored state with a change. Raises as `activities.records.changed_state`."""
+        if change.base and change.base != digest_of(self.stored):
+            raise ApplicationError("another session", type=failures.SESSION_CHANGED, non_retryable=True)
+        after: dict[str, Any] = apply_change(self.stored if change.base else {}, unpack_json(change.packed))
+        assert digest_of(after) == change.digest
+        return after
+
+    def state(self, change: StateChange) -> ResearchState:
+        """The same as a state."""
+        return ResearchState.model_validate(self.changed(change))
+
+    async def save_session(self, request: SaveRequest) -> SessionRef:
+        """Keep it."""
+        self.stored = self.changed(request.change)
+        self.saves.append(request)
+        return SessionRef(research_id=request.research_id)

@@ -4,8 +4,8 @@ from contracts.addresses import gap_id, source_id, sub_query_id
 from contracts.evidence import DocumentRef, Finding, Gap, ReportDraft, SearchHit, Source
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
-from contracts.request import Depth
-from contracts.resolved import CorpusSnapshot, EffectiveGates, ProviderChoice, ResolvedResearch
+from contracts.request import Approve, Depth
+from contracts.resolved import CorpusSnapshot, EffectiveGates, Permission, ProviderChoice, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus
 
@@ -85,3 +85,6 @@ def draft(characters: int = 1_000, **changes: object) -> ReportDraft:
     """A draft with headings and a citation."""
     made = ReportDraft(document=EMPTY_REF, characters=characters, has_headings=True, evidence_ids=["ev-1"])
     return made.model_copy(update=changes)
+
+
+PERMITTED = Permission(approve=Approve.NONE)

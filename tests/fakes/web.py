@@ -10,7 +10,7 @@ from typing import Any
 
 import httpcore2
 
-from providers.reading.egress.addresses import IpAddress, refused
+from providers.reading.egress.address_rules import IpAddress, refused
 from tests.fakes.loopback import HttpRequest, LoopbackServer
 
 PUBLIC_ADDRESS = "93.184.216.34"

@@ -39,7 +39,7 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
-from tests.fakes.isolation import HereCalls
+from tests.fakes.killers import HereCalls
 from tests.fakes.model_engine import engine_over
 
 READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from contracts.names import POOLS
-from tests.fakes.temporal_server import FAST
+from tests.fakes.processes import FAST
 from tests.fakes.world import World
 from tests.integration.server_homes import kill_server
 from workers.dev_server import detach_server, find_binary

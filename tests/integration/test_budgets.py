@@ -14,9 +14,8 @@ from contracts.resolved import ModelPrice
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
 from providers.models.prices import PriceEntry as TablePrice
 from providers.models.prices import PriceTable
-from tests.fakes.messages_api import MessagesApi
+from tests.fakes.messages_api import Bill, MessagesApi, bill_of
 from tests.fakes.model_engine import engine_over
-from tests.fakes.model_ledger import Bill, bill_of
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start

@@ -31,8 +31,7 @@ from providers.storage.stored_records import FolderRecords
 from tests.comparable import comparable, without_tokens
 from tests.every_strategy.joined import ENGINES as EVERY_ENGINE
 from tests.every_strategy.joined import toy_declared
-from tests.fakes.gullible_work import OBEYED
-from tests.fakes.hostile_pages import CODE_WORD, HostilePage, hostile_pages
+from tests.fakes.hostile_pages import CODE_WORD, OBEYED, HostilePage, hostile_pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
 from tests.fakes.model_work import STATED_MARK

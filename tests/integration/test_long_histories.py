@@ -15,7 +15,7 @@ from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, StopReason
 from providers.errors import NotConfigured
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.temporal_server import FAST
+from tests.fakes.processes import FAST
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start

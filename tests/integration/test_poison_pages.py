@@ -12,12 +12,11 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.interfaces import Reader
 from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import WebReader
 from providers.reading.robots import Robots
-from tests.fakes.poison import POISON, READ, Poison
-from tests.fakes.poison_formats import FORMAT_POISON
+from tests.fakes.poison import FORMAT_POISON, POISON, READ, Poison
 from tests.fakes.web import WebServer, page, reply
 
 pytestmark = pytest.mark.integration

@@ -21,13 +21,13 @@ from providers.shared.limiter import SharedLimiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
 from workers.pools import run_pools
-from workers.search_pool import open_searching, search_limits
+from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSettings
 from workers.settings.web_search import WebSearchSettings

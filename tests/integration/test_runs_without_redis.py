@@ -23,7 +23,7 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Outcome
 from tests.comparable import comparable
 from tests.fakes.messages_api import MessagesApi, repeated
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.fakes.valkey import ValkeyServer, free_port, running_valkey
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server

@@ -11,7 +11,7 @@ from providers.shared.rates import limits_for_one
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import running_valkey
-from workers.search_pool import search_limits
+from workers.searching import search_limits
 from workers.settings.loading import Settings
 from workers.settings.sections import SLOWEST_PER_MINUTE, SearchSettings
 

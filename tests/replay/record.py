@@ -18,7 +18,7 @@ from contracts import names
 from contracts.vocabulary import Phase, RunStatus
 from tests.every_strategy.joined import NAMES
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.temporal_server import FAST
+from tests.fakes.processes import FAST
 from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers

@@ -81,5 +81,7 @@ class ErrandStrategy:
         del reason
         said = run.state.findings[0].statement if run.state.findings else "nothing was found"
         return AgentReport(
-            summary=said[:200], cited=list(run.state.evidence), kept={"queries": [n.text for n in run.state.plan.nodes]}
+            summary=said[:200],
+            cited=list(run.state.evidence),
+            continuation={"queries": [n.text for n in run.state.plan.nodes]},
         )

@@ -10,7 +10,7 @@ from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchP
 from contracts.strategies import PLANNED, list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.vocabulary import Severity
-from providers.reading.egress.addresses import hosts_and_ports
+from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.declarations import declared_names
 from workers.settings.models import ModelsSettings
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from contracts.addresses import gap_id
-from contracts.agents import AgentReport, AgentTask, Harvest, TaskResult, pack_contract
+from contracts.agents import AgentFindings, AgentReport, AgentTask, TaskResult, pack_contract
 from contracts.evidence import Gap
 from contracts.outcome import Counts
 from contracts.plan import PlanNode
@@ -16,12 +16,12 @@ MOST_NOTES = 10
 """Of what failed in one agent: a run keeps the first of them."""
 
 
-def harvest_of(state: ResearchState, result: TaskResult) -> Harvest:
+def findings_of_agent(state: ResearchState, result: TaskResult) -> AgentFindings:
     """What an agent of this run had brought back, as it is in the state now."""
     wanted, used = set(result.finding_ids), set(result.source_ids)
     findings = [finding for finding in state.findings if finding.id in wanted]
     passages = {key for finding in findings for key in finding.evidence_ids} | set(result.report.cited)
-    return Harvest(
+    return AgentFindings(
         sources=[source for source in state.sources.values() if source.id in used],
         aliases={url: name for url, name in state.aliases.items() if name in used},
         findings=findings,
@@ -35,7 +35,7 @@ def task_result(
 ) -> TaskResult:
     """What an agent brings back: everything that its own state holds."""
     resolved = state.resolved
-    harvest = Harvest(
+    harvest = AgentFindings(
         sources=list(state.sources.values()),
         aliases=state.aliases,
         findings=state.findings,
@@ -76,7 +76,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
 
     Everything that it found belongs to the node of its task; what it searched for stands in the list of queries.
     """
-    found, node = result.harvest(), task.plan_node
+    found, node = result.findings(), task.plan_node
     clashing = {
         item.id
         for item in found.evidence
@@ -113,7 +113,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     return sorted(clashing)
 
 
-def _merge_gaps(state: ResearchState, found: Harvest, node: str) -> list[Gap]:
+def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[Gap]:
     """The gaps of the run with those of the agent: a task that was given again takes back what it had left open."""
     origin, stated = f"sub_query:{node}", {gap.id for gap in found.gaps}
     of_node = {"origin": origin, "iteration": state.iteration}
@@ -128,7 +128,7 @@ def _merge_gaps(state: ResearchState, found: Harvest, node: str) -> list[Gap]:
     return list(gaps.values())
 
 
-def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: Harvest, new: int) -> None:
+def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: AgentFindings, new: int) -> None:
     """The node of the task, with what became of it; what was read and not analyzed is analyzed when the run ends."""
     node = next((node for node in state.plan.nodes if node.id == task.plan_node), None)
     if node is None:
@@ -159,7 +159,7 @@ def _findings_of(state: ResearchState, node: PlanNode) -> list[str]:
     return [finding.id for finding in state.findings if finding.sub_query_id == node.id]
 
 
-def _merge_sources(state: ResearchState, found: Harvest, node: str) -> int:
+def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int:
     """Sources with the node among those that found them; how many the run could not read before."""
     sources, new = dict(state.sources), 0
     for source in found.sources:

@@ -2,7 +2,16 @@
 
 from typing import Final
 
-from contracts.agents import AT_ONCE, AgentRecord, AgentRequest, AgentShare, AgentTask, Harvest, Ledger, pack_contract
+from contracts.agents import (
+    AT_ONCE,
+    AgentFindings,
+    AgentRecord,
+    AgentRequest,
+    AgentShare,
+    AgentTask,
+    Ledger,
+    pack_contract,
+)
 from contracts.evidence import Source
 from contracts.messages import ReadRecord
 from contracts.presets import preset
@@ -10,7 +19,7 @@ from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus, SourceStatus
-from workflows.rules.agent_merging import harvest_of
+from workflows.rules.agent_merging import findings_of_agent
 
 LEAST_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
@@ -114,9 +123,9 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     own = preset(task.strategy, resolved.depth).model_copy(update=side_by_side)
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
     earlier = next((one for one in state.agents if one.task.id == task.continues), None)
-    before = harvest_of(state, earlier.result) if earlier and earlier.result else Harvest()
+    before = findings_of_agent(state, earlier.result) if earlier and earlier.result else AgentFindings()
     if earlier and earlier.result:
-        task = task.model_copy(update={"given": {**earlier.result.report.kept, **task.given}})
+        task = task.model_copy(update={"given": {**earlier.result.report.continuation, **task.given}})
     ledger = ledger_of(state, record)
     return AgentRequest(
         task=task,
@@ -126,7 +135,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         approved_version=state.approved_version,
         lost_providers=state.lost_providers,
         packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
-        packed_before=pack_contract(before) if before != Harvest() else "",
+        packed_before=pack_contract(before) if before != AgentFindings() else "",
     )
 
 

@@ -1,8 +1,8 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be bypassed: the text of each URL in `addresses`, the address of each connection in
-`network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies, credentials
-or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
+Checks are made where they cannot be bypassed: the text of each URL in `address_rules`, the address of each connection
+in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
+credentials or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
 """
 
 import asyncio
@@ -23,12 +23,10 @@ from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unava
 from providers.reading.document_kinds import (
     GZIP_MAGIC,
     OPENING_BYTES,
-    ContentType,
-    check_media_type,
     parse_content_type,
     provisional_kind,
 )
-from providers.reading.egress.addresses import HostPort, check_characters, check_url, refused
+from providers.reading.egress.address_rules import HostPort, check_characters, check_url, refused
 from providers.reading.egress.network import GuardedBackend, Resolver, SystemResolver
 from providers.retry_after import retry_after_seconds
 
@@ -67,10 +65,8 @@ class FetchPolicy:
     """The accepted responses of a kind of request."""
 
     accept: str
-    limits_of: Callable[[str], BodyLimits]
-    """From the kind of a body to its limits."""
-    seconds: float
-    """For everything, until the kind is known."""
+    limits_of: Callable[[str | None], BodyLimits]
+    """From the declared media type to the limits of the whole; None until it is known."""
     is_document: bool = True
     """Whether status and declared type must be those of a document; otherwise any success counts, and is cut."""
 
@@ -113,13 +109,9 @@ class Egress:
         empty. Raises `Unavailable` and `RateLimited` if a retry may help.
         """
         target = check_url(url, self._allow_hosts)
-        begun = asyncio.get_running_loop().time()
-        deadline = asyncio.timeout(policy.seconds)
         try:
-            async with deadline:
-                return await self._follow(
-                    target, policy, permit, lambda limits: deadline.reschedule(begun + limits.seconds)
-                )
+            async with asyncio.timeout(policy.limits_of(None).seconds) as deadline:
+                return await self._follow(target, policy, permit, deadline)
         except TimeoutError as error:
             raise SourceUnreadable("timeout", "the server took too long") from error
 
@@ -128,7 +120,7 @@ class Egress:
         await self._transport.aclose()
 
     async def _follow(
-        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, on_kind: Callable[[BodyLimits], None]
+        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, deadline: asyncio.Timeout
     ) -> Fetched:
         seen = {str(target)}
         for _ in range(MOST_REDIRECTS + 1):
@@ -141,7 +133,7 @@ class Egress:
                 try:
                     location = _redirection(response, is_document=policy.is_document)
                     if location is None:
-                        return await _document(target, response, policy, on_kind)
+                        return await _document(target, response, policy, deadline)
                 finally:
                     await response.aclose()
             target = self._next(target, location)
@@ -212,66 +204,44 @@ def _failure(response: httpx2.Response) -> ProviderError:
 
 
 async def _document(
-    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, on_kind: Callable[[BodyLimits], None]
+    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, deadline: asyncio.Timeout
 ) -> Fetched:
     if sum(len(name) + len(value) for name, value in response.headers.raw) > HEADER_BYTES:
         raise SourceUnreadable("too_large", f"the headers are larger than {HEADER_BYTES} bytes")
-    declared = parse_content_type(response.headers.get("content-type")) if policy.is_document else ContentType()
-    check_media_type(declared.media_type)
-    reader = _BodyReader(policy, declared.media_type, on_kind)
-    body = await reader.read(response)
+    media_type, charset = None, None
+    if policy.is_document:
+        media_type, charset = parse_content_type(response.headers.get("content-type"))
+    limits = policy.limits_of(media_type)
+    end = deadline.when()
+    if end is not None:
+        deadline.reschedule(end - policy.limits_of(None).seconds + limits.seconds)
+    body = await _read_body(response, limits.most_bytes, cut=not policy.is_document)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
-    return Fetched(str(target), reader.kind, declared.charset, body, response.status_code)
+    kind = provisional_kind(media_type, body[:OPENING_BYTES]) if policy.is_document else ""
+    return Fetched(str(target), kind, charset, body, response.status_code)
 
 
-class _BodyReader:
-    """Reads one body; `kind` is known once its opening has been read."""
-
-    def __init__(self, policy: FetchPolicy, media_type: str | None, on_kind: Callable[[BodyLimits], None]) -> None:
-        self._policy = policy
-        self._media_type = media_type
-        self._on_kind = on_kind
-        self._body = bytearray()
-        self._most_bytes: int | None = None
-        self.kind = ""
-
-    async def read(self, response: httpx2.Response) -> bytes:
-        """Return the unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed."""
-        unpacker, received = _unpacker(response.headers), 0
-        async for data in response.aiter_raw():
-            received += len(data)
-            for piece in [data] if unpacker is None else unpacker.decode(data):
-                self._body += piece
-                if self._is_full(len(self._body), received):
-                    return bytes(self._body[: self._most_bytes])
-            if self._is_full(received, received):
-                return bytes(self._body)
-            if unpacker is not None and unpacker.finished:
+async def _read_body(response: httpx2.Response, most_bytes: int, *, cut: bool) -> bytes:
+    """Return the unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed."""
+    unpacker, body, received = _unpacker(response.headers), bytearray(), 0
+    async for data in response.aiter_raw():
+        received += len(data)
+        for piece in [data] if unpacker is None else unpacker.decode(data):
+            body += piece
+            if len(body) > RATIO_FROM_BYTES and len(body) > RATIO_LIMIT * received:
+                raise SourceUnreadable("too_large", f"the content unpacks to more than {RATIO_LIMIT} times its size")
+            if len(body) > most_bytes:
                 break
-        if unpacker is not None:
-            unpacker.check_end()
-        self._decide_kind()
-        return bytes(self._body)
-
-    def _is_full(self, size: int, received: int) -> bool:
-        """Tell whether enough has been read. Raises `SourceUnreadable` too_large."""
-        if len(self._body) >= OPENING_BYTES:
-            self._decide_kind()
-        if size > RATIO_FROM_BYTES and size > RATIO_LIMIT * received:
-            raise SourceUnreadable("too_large", f"the content unpacks to more than {RATIO_LIMIT} times its size")
-        most = OPENING_BYTES + PIECE_BYTES if self._most_bytes is None else self._most_bytes
-        if size > most and self._policy.is_document:
-            raise SourceUnreadable("too_large", f"larger than {most} bytes")
-        return size > most
-
-    def _decide_kind(self) -> None:
-        if self._most_bytes is None:
-            if self._policy.is_document:
-                self.kind = provisional_kind(self._media_type, bytes(self._body[:OPENING_BYTES]))
-            limits = self._policy.limits_of(self.kind)
-            self._most_bytes = limits.most_bytes
-            self._on_kind(limits)
+        if max(len(body), received) > most_bytes:
+            if cut:
+                return bytes(body[:most_bytes])
+            raise SourceUnreadable("too_large", f"larger than {most_bytes} bytes")
+        if unpacker is not None and unpacker.finished:
+            break
+    if unpacker is not None:
+        unpacker.check_end()
+    return bytes(body)
 
 
 class _Unpacker:

@@ -10,20 +10,17 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack
 from typing import Final, Protocol
 
 import httpcore2
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
 from providers.errors import Unavailable
-from providers.reading.egress.addresses import HostPort, IpAddress, canonical_host, is_public, refused
+from providers.reading.egress.address_rules import HostPort, IpAddress, canonical_host, is_public, refused
 
 MOST_ADDRESSES: Final = 4
 """Addresses of one host that are tried, each for its share of the time."""
 MOST_THREADS: Final = 32
-MOST_OF_A_DOMAIN: Final = 4
-"""Look-ups at once of names that end alike, so that a silent name server cannot take all threads."""
 LONGEST_WAIT: Final = 5.0
 """Seconds after which a name counts as not answered."""
 UNANSWERED_SECONDS: Final = 60.0
@@ -50,14 +47,13 @@ class SystemResolver:
     """The resolver of the operating system. An instance belongs to one event loop.
 
     A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in a daemon
-    thread of its own, of which there are few, and few for one domain. A name is looked up once at a time.
+    thread of its own, of which there are few. A name is looked up once at a time.
     """
 
     def __init__(self, look_up: LookUp = ask_system) -> None:
         self._look_up = look_up
         self._pending: dict[str, asyncio.Task[Sequence[IpAddress] | Exception]] = {}
         self._threads = asyncio.Semaphore(MOST_THREADS)
-        self._domains: LRUCache[str, asyncio.Semaphore] = LRUCache(10_000)
         self._unanswered: TTLCache[str, None] = TTLCache(10_000, UNANSWERED_SECONDS)
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
@@ -87,13 +83,13 @@ class SystemResolver:
 
     async def _answer(self, host: str) -> Sequence[IpAddress] | Exception:
         """Look a name up when there is a thread for it. A failure is returned: every caller raises its own error."""
-        of_domain = self._domains.setdefault(domain_of(host), asyncio.Semaphore(MOST_OF_A_DOMAIN))
         try:
-            async with AsyncExitStack() as places:
-                async with asyncio.timeout(LONGEST_WAIT):
-                    await places.enter_async_context(of_domain)
-                    await places.enter_async_context(self._threads)
+            async with asyncio.timeout(LONGEST_WAIT):
+                await self._threads.acquire()
+            try:
                 return await self._in_thread(host)
+            finally:
+                self._threads.release()
         except TimeoutError as error:
             return error
         finally:
@@ -118,13 +114,6 @@ class SystemResolver:
 
         threading.Thread(target=run, name="name look-up", daemon=True).start()
         return answered
-
-
-def domain_of(host: str) -> str:
-    """Return the registered end of a name, as far as its shape shows it: `b.de`, `b.co.uk`."""
-    labels = host.rstrip(".").lower().split(".")
-    shared = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
-    return ".".join(labels[-3 if shared else -2 :])
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):

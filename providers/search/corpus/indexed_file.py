@@ -1,4 +1,4 @@
-"""Reading one file for the index: runs in a child process and returns what the writer only has to insert."""
+"""Reading one file for the index, in a child process: the writer only inserts the result."""
 
 import hashlib
 import zlib
@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from contracts.base import Contract
-from providers.reading.canonical_text import BlockKind, Extraction
+from providers.reading.canonical_text import Extraction
 from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
@@ -80,7 +80,7 @@ def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
     path: list[tuple[int, str]] = []
     start = 0
     for block in document.blocks:
-        if block.kind is BlockKind.HEADING:
+        if block.level:
             begin = block.start - block.level - 1  # its signs and a space
             if begin > start:
                 sections.append((start, begin, PATH_SEPARATOR.join(title for _, title in path)))
@@ -97,7 +97,7 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
     for block in document.blocks:
         while block.start >= sections[number][1]:
             number += 1
-        if block.kind is BlockKind.HEADING:
+        if block.level:
             continue
         if chunks and chunks[-1][0] == number and block.end - chunks[-1][1] <= CHUNK_CHARACTERS:
             chunks[-1] = (number, chunks[-1][1], block.end)

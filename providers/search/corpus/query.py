@@ -57,12 +57,14 @@ def search_index(path: Path, corpus: str, language: str, request: SearchRequest)
             hits=[hit for hit in hits if hit is not None],
             documents_searched=index.documents(),
             term_documents=counts,
-            spellings={key: near for key, count in counts.items() if not count and (near := index.nearest_key(key))},
+            spellings={
+                key: word for key, count in counts.items() if not count and (word := _nearest(index, key, language))
+            },
         )
 
 
 def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
-    """The keys to look for: the stems, and the parts of compounds."""
+    """The keys of a query: the stems, and the parts of compounds."""
     known = set(stems)
     found = (word_keys(word, language) for word in words(text))
     return list(dict.fromkeys([*stems, *(key for keys in found if keys[0] in known for key in keys)]))
@@ -113,6 +115,17 @@ def _hit(
 def _hint(index: IndexReader, section: RankedSection) -> SectionHint:
     start, end, heading = index.section(section.document, section.number)
     return SectionHint(start=start, end=end, heading=heading, score=round(section.score, 6))
+
+
+def _nearest(index: IndexReader, key: str, language: str) -> str | None:
+    """The word of the documents that is spelled most like a key that none of them has."""
+    near = index.nearest_key(key)
+    chunks = index.best_chunks([near] if near else [])
+    found = index.document(number=chunks[0].document) if chunks else None
+    if near is None or found is None:
+        return None
+    title, text = found[1].title, found[2][chunks[0].start : chunks[0].stop]
+    return next((word for word in words(f"{text}\n{title}") if near in word_keys(word, language)), near)
 
 
 def _weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:

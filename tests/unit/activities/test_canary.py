@@ -25,9 +25,9 @@ from providers.reading.document_kinds import HTML
 from providers.reading.documents import read_page
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
-from tests.fakes.isolation import HereCalls
+from tests.fakes.killers import HereCalls
 from tests.fakes.model_work import unmarked
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.fakes.world import World
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (

@@ -18,9 +18,9 @@ from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
-from tests.fakes.kept_sessions import whole_change
 from tests.fakes.killers import CRASH, WALL_SECONDS, PoisonedCalls
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.random_world import whole_change
+from tests.fakes.states import PERMITTED
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, Sample
 from tests.unit.activities.scripted import (

@@ -10,7 +10,7 @@ from activities.failure_translation import READING, application_error
 from activities.roles.untrusted import LINE_CHARACTERS, break_lines
 from contracts.messages import ReadRequest
 from providers import errors
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.unit.activities.scripted import SOURCE, URL, environment
 from tests.unit.activities.test_searching_and_reading import reading
 

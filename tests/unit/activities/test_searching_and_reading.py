@@ -25,8 +25,8 @@ from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import StoredNotebooks
-from tests.fakes.isolation import HereCalls
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.killers import HereCalls
+from tests.fakes.states import PERMITTED
 from tests.fakes.world import all_reachable
 from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
 

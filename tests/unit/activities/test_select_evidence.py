@@ -8,7 +8,7 @@ from contracts.messages import SelectedEvidence, SelectionRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.roles import SourceExtract
 from providers.storage.stored_notebooks import StoredNotebooks
-from tests.fakes.isolation import HereCalls
+from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 
 TEXT = "## Height\r\n\r\nThe wall of the dam is 84 metres high, as measured from the bed of the river below it.\r\n"

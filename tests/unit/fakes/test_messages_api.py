@@ -12,8 +12,7 @@ from contracts.resolved import ModelPrice
 from providers.errors import Unavailable
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatRequest
-from tests.fakes.messages_api import MessagesApi, Plan, read_journal, repeated
-from tests.fakes.model_ledger import bill_of
+from tests.fakes.messages_api import MessagesApi, Plan, bill_of, read_journal, repeated
 
 
 async def test_runs_as_a_process_and_keeps_a_journal(tmp_path: Path) -> None:

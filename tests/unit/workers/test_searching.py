@@ -18,10 +18,10 @@ from providers.shared.limiter import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from tests.fakes.permissions import PERMITTED
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
-from workers.search_pool import CIRCUIT_OPEN, Availability, open_searching, search_limits, service_of
+from tests.fakes.states import PERMITTED
+from workers.searching import CIRCUIT_OPEN, Availability, open_searching, search_limits, service_of
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
 

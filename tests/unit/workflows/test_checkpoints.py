@@ -14,7 +14,7 @@ from contracts.state import PACKED_EVENTS, ResearchState, Unit
 from contracts.vocabulary import Outcome
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from tests.fakes.kept_sessions import KeptSession
+from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver

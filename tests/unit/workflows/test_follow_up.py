@@ -13,7 +13,7 @@ from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from tests.fakes.permissions import PERMITTED
+from tests.fakes.states import PERMITTED
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver

@@ -27,7 +27,7 @@ from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.task_nodes import steps_of, tasks_of
+from workflows.strategies.orchestrator.tasks import tasks_of
 
 WISH = "Please also look at base backups"
 
@@ -183,7 +183,7 @@ async def test_nothing_is_searched_before_the_plan_is_approved(tmp_path: Path) -
     while state.status is not RunStatus.AWAITING_APPROVAL:
         await asyncio.sleep(0.01)
     assert (world.corpus.searches, world.corpus.reads, host.agents) == ([], [], [])
-    assert steps_of(state.plan)
+    assert state.plan.steps
     await host.advance(3_600)
     inbox.said.append(Approved(state.plan.version))
     assert await running is Outcome.COMPLETED
@@ -238,7 +238,7 @@ async def test_a_wish_becomes_a_step_that_an_agent_is_sent_for(tmp_path: Path) -
         await driver.step()
     inbox.steering.append(WISH)
     await driver.conduct()
-    wished = [step for step in steps_of(state.plan) if step.gap_id]
+    wished = [step for step in state.plan.steps if step.gap_id]
     assert [step.status for step in wished] == [NodeStatus.COMPLETED]
     assert any("backups" in task.text for task in tasks_of(state.plan))
     assert state.result is not None
@@ -273,7 +273,7 @@ async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypa
     turns = requests_of(api, "orchestrator")
     assert "The plan has a step more, as the person who asked wants it: 4. " in str(turns[1]["messages"][-1])
     assert len(state.agents) == 2
-    assert [step.status for step in steps_of(state.plan)] == [NodeStatus.COMPLETED] * 4
+    assert [step.status for step in state.plan.steps] == [NodeStatus.COMPLETED] * 4
 
 
 async def test_a_wish_that_a_model_sends_nobody_for_is_researched_all_the_same(
@@ -299,7 +299,7 @@ async def test_a_wish_that_a_model_sends_nobody_for_is_researched_all_the_same(
         await world.close()
     assert "The person who asked wants these, so send an agent for each: 4." in str(requests_of(api, "orchestrator"))
     assert [record.task.text for record in state.agents] == [TASKS[0], WISH]
-    assert [step.status for step in steps_of(state.plan)] == [
+    assert [step.status for step in state.plan.steps] == [
         NodeStatus.COMPLETED,
         NodeStatus.SKIPPED,
         NodeStatus.SKIPPED,

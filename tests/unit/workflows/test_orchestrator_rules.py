@@ -12,21 +12,28 @@ from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import AgentStatus, Confidence, GapStatus, NodeKind, NodeStatus
 from tests.fakes import states
-from workflows.strategies.orchestrator.agent_reports import IntermediateReport, Line, collapse, report_of, tokens_of
-from workflows.strategies.orchestrator.cycle_rules import LOOK_FURTHER, deciding_cycles, offered_tools, reminder_of
-from workflows.strategies.orchestrator.report_evaluation import missing_words, remarks_on
-from workflows.strategies.orchestrator.task_checks import problem_of, repeated_by
-from workflows.strategies.orchestrator.task_nodes import (
-    as_resumed,
+from workflows.strategies.orchestrator.agent_reports import (
+    IntermediateReport,
+    Line,
+    collapse,
+    remarks_on,
+    report_of,
+    tokens_of,
+)
+from workflows.strategies.orchestrator.cycle import offered_tools
+from workflows.strategies.orchestrator.orchestrator_position import OrchestratorPosition, deciding_cycles
+from workflows.strategies.orchestrator.tasks import (
+    problem_of,
+    repeated_by,
+    resumed_plan,
     served_steps,
     step_node,
-    steps_of,
     task_node,
     unserved,
     with_closed_gaps,
     with_queries_as_steps,
-    with_steps_after,
-    with_wish,
+    with_requested_step,
+    with_steps_updated,
 )
 
 
@@ -61,22 +68,15 @@ def test_the_last_cycle_decides_nothing() -> None:
     assert deciding_cycles(limits.model_copy(update={"max_iterations": 1})) == 1
 
 
-def test_who_does_not_reason_thinks_between_agents() -> None:
-    """After a round of agents a thought or the report; never two thoughts; who reasons has no such tool (S3-016)."""
-    common = {"has_results": True, "thought": False, "must_think": True}
-    assert offered_tools(reasons=False, **common) == ["think_tool", "generate_report"]
-    assert offered_tools(reasons=True, **common) == ["research_agent", "generate_report"]
-    after = {"has_results": True, "thought": True, "must_think": False}
-    assert offered_tools(reasons=False, **after) == ["research_agent", "generate_report"]
-    first = {"has_results": False, "thought": False, "must_think": False}
-    assert offered_tools(reasons=False, **first) == ["research_agent", "think_tool"]
-
-
-def test_the_reminder_is_of_the_second_cycle() -> None:
-    """Index 1, once (S3-040)."""
-    said = [reminder_of(cycle, silent=0, reminded=False) for cycle in range(3)]
-    assert said == ["", LOOK_FURTHER, ""]
-    assert reminder_of(1, silent=0, reminded=True) == ""
+def test_a_model_that_does_not_reason_thinks_between_agents() -> None:
+    """After a round of agents it gets a thought or the report, never two thoughts; others have no such tool (S3-016)."""
+    after_agents = OrchestratorPosition(strategy="orchestrator", must_think=True)
+    assert offered_tools(after_agents, reasons=False, has_results=True) == ["think_tool", "generate_report"]
+    assert offered_tools(after_agents, reasons=True, has_results=True) == ["research_agent", "generate_report"]
+    after_thought = OrchestratorPosition(strategy="orchestrator", thought=True)
+    assert offered_tools(after_thought, reasons=False, has_results=True) == ["research_agent", "generate_report"]
+    first = OrchestratorPosition(strategy="orchestrator")
+    assert offered_tools(first, reasons=False, has_results=False) == ["research_agent", "think_tool"]
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
@@ -90,10 +90,6 @@ def test_the_reminder_is_of_the_second_cycle() -> None:
         "日本の2024年の出生率はいくつですか",
         "Wie antwortet die Regierung auf die Frage nach dem Ausbau der Nutzerrechte im Netz?",
         "Quelle est la question centrale du débat sur les retraites en France ?",
-        "Is it possible to run Temporal without a database? Which stores does it support?",
-        "What does it mean that a row is frozen?",
-        "How long does it usually take a foreign company to open an account in Chile?",
-        "Does it cost more to heat with gas than with a heat pump in Norway?",
     ],
 )
 def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
@@ -106,18 +102,9 @@ def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
     [
         ("Find out what the user wants to know about batteries", "the user"),
         ("Research step 3 of the plan in detail", "step 3"),
-        ("What does it cost and where is it sold?", "it"),
-        ("What does it mean? Compare three definitions.", "it"),
         ("Verify the findings of agent-2 about batteries", "agent-2"),
         ("Answer the original question with more figures", "the original question"),
         ("Compare the previous report with newer sources", "previous report"),
-        ("Kläre Schritt 2 des Plans genauer", "Schritt 2"),
-        ("Prüfe die oben genannten Zahlen zu Batterien", "oben genannten"),
-        ("Réponds à la question initiale avec des chiffres", "la question initiale"),
-        ("Verifica los datos que encontró el otro agente", "el otro agente"),
-        ("Controlla le cifre citate sopra sulle batterie", "citate sopra"),
-        ("Responda a pergunta original com mais dados", "a pergunta original"),
-        ("Controleer de bovengenoemde cijfers over accu's", "bovengenoemde"),
         ("vacuum", "too short"),
         ("", "too short"),
         ("word " * 2_000, "longer than"),
@@ -130,7 +117,7 @@ def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
 
 def test_a_task_is_given_once() -> None:
     """The same words again are the same task; other words are another one (S3-048)."""
-    earlier = [("agent-1", "How often must tables be vacuumed?"), ("agent-2", "What do locks protect against?")]
+    earlier = {"agent-1": "How often must tables be vacuumed?", "agent-2": "What do locks protect against?"}
     assert repeated_by("how often must tables be vacuumed", earlier) == "agent-1"
     assert repeated_by("How long does vacuuming a table take?", earlier) == ""
 
@@ -141,7 +128,7 @@ def test_a_report_is_statements_with_numbers_of_its_own() -> None:
     report = report_of([finding("A is so.", "src-a"), finding("B too.", "src-b", "src-a")])
     assert report.text() == "A is so. [1]\nB too. [2][1]"
     assert report.documents == {1: "src-a", 2: "src-b"}
-    assert report.left_out == 0
+    assert report.omitted == 0
 
 
 def test_what_has_no_room_in_a_report_is_counted() -> None:
@@ -150,7 +137,7 @@ def test_what_has_no_room_in_a_report_is_counted() -> None:
     unsure = finding("0 unsure " + "word " * 100, "src-u", confidence=Confidence.SPECULATION)
     report = report_of([unsure, *long])
     assert tokens_of(report.text()) <= 10_000
-    assert 0 < report.left_out == 101 - len(report.lines)
+    assert 0 < report.omitted == 101 - len(report.lines)
     assert "unsure" not in report.text()
     assert [line.statement for line in report.lines] == [one.statement for one in long[: len(report.lines)]]
     assert set(report.documents.values()) == {f"src-{number}" for number in range(len(report.lines))}
@@ -195,26 +182,19 @@ def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list
 
 
 # --- judgements ------------------------------------------------------------------------------------------------------
-def test_what_is_lacking_in_a_report_is_said() -> None:
-    """Shallow, of one source, uncited, weak, silent on a part of the task, cut for length (S3-053)."""
-    task = "How often must tables of Postgres be vacuumed, and what does autovacuum cost?"
+def test_weaknesses_of_a_report_are_named() -> None:
+    """Shallow, of one source, uncited, weak, cut for length; a thorough report gets no remark (S3-053)."""
     weak = states.finding("Tables are vacuumed.", id="f-1", source_ids=["src-a"], confidence=Confidence.LOW)
-    said = remarks_on(task, [weak], left_out=2)
-    assert said[0] == "shallow: 1 finding"
-    assert "one source alone says all of it" in said
-    assert "uncited: 1 statement" in said
-    assert "weakly supported: 1 of 1 findings" in said
-    assert any(remark.startswith("no finding mentions: ") and "Postgres" in remark for remark in said)
-    assert "2 findings had no room in this report; the final report has them" in said
-    assert remarks_on(task, []) == ["nothing was found"]
-
-
-def test_a_thorough_report_gets_no_remark() -> None:
-    """Enough findings of several sources that mention what the task is about."""
-    task = "How often must tables of Postgres be vacuumed?"
-    found = [finding(f"Postgres tables are vacuumed {how}.", f"src-{how}") for how in ("daily", "weekly", "rarely")]
-    assert remarks_on(task, found) == []
-    assert missing_words(task, [one.statement for one in found]) == []
+    assert remarks_on([weak], omitted=2) == [
+        "shallow: 1 finding",
+        "one source alone says all of it",
+        "uncited: 1 statement",
+        "weakly supported: 1 of 1 findings",
+        "2 findings had no room in this report; the final report has them",
+    ]
+    assert remarks_on([]) == ["nothing was found"]
+    thorough = [finding(f"Postgres tables are vacuumed {how}.", f"src-{how}") for how in ("daily", "weekly", "rarely")]
+    assert remarks_on(thorough) == []
 
 
 # --- steps and tasks -------------------------------------------------------------------------------------------------
@@ -225,7 +205,7 @@ def planned(*texts: str) -> Plan:
 def test_a_task_serves_the_steps_it_names_or_the_one_it_speaks_of() -> None:
     """Numbers that are no step are ignored; without any, words decide, and too few decide nothing."""
     plan = planned("How vacuum works in Postgres", "Which settings vacuum has in Postgres", "Costs of autovacuum")
-    every = steps_of(plan)
+    every = plan.steps
     assert served_steps(plan, [2, 9, 2], "anything") == [every[1]]
     assert served_steps(plan, [], "Which settings does vacuum have in Postgres?") == [every[1]]
     assert served_steps(plan, [], "Zebras") == []
@@ -234,7 +214,7 @@ def test_a_task_serves_the_steps_it_names_or_the_one_it_speaks_of() -> None:
 def with_tasks(plan: Plan, *statuses: NodeStatus) -> Plan:
     """The plan with agents for its first step."""
     tasks = [
-        task_node(f"agent-{number}", f"task {number}", steps_of(plan)[:1], 1).model_copy(update={"status": status})
+        task_node(f"agent-{number}", f"task {number}", plan.steps[:1], 1).model_copy(update={"status": status})
         for number, status in enumerate(statuses, start=1)
     ]
     return plan.with_nodes(*tasks)
@@ -244,15 +224,15 @@ def test_a_step_is_done_when_one_of_its_agents_is() -> None:
     """Where all of them failed it waits for another one (S3-022, S3-045)."""
     plan = planned("one", "two")
     assert [node.text for node in unserved(plan)] == ["one", "two"]
-    done = with_steps_after(with_tasks(plan, NodeStatus.FAILED, NodeStatus.COMPLETED), {})
+    done = with_steps_updated(with_tasks(plan, NodeStatus.FAILED, NodeStatus.COMPLETED), {})
     assert [node.text for node in unserved(done)] == ["two"]
-    failed = with_steps_after(with_tasks(plan, NodeStatus.FAILED), {})
+    failed = with_steps_updated(with_tasks(plan, NodeStatus.FAILED), {})
     assert [node.text for node in unserved(failed)] == ["one", "two"]
-    both = with_steps_after(with_tasks(plan, NodeStatus.COMPLETED), {"agent-1": [steps_of(plan)[1].id]})
+    both = with_steps_updated(with_tasks(plan, NodeStatus.COMPLETED), {"agent-1": [plan.steps[1].id]})
     assert unserved(both) == []
 
 
-def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_left_out() -> None:
+def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_omitted() -> None:
     """Agents that ended stay ended; a step that was judged not to be needed stays out."""
     plan = with_tasks(planned("one", "two"), NodeStatus.PENDING, NodeStatus.PENDING)
     state = states.state(plan=plan)
@@ -260,10 +240,10 @@ def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_left_out() 
         AgentRecord(task=AgentTask(id="agent-1", text="task 1", strategy="agent"), status=AgentStatus.DONE),
         AgentRecord(task=AgentTask(id="agent-2", text="task 2", strategy="agent"), status=AgentStatus.CUT_OFF),
     ]
-    again = as_resumed(state, [steps_of(plan)[1].id])
+    again = resumed_plan(state, [plan.steps[1].id])
     by_id = {node.id: node.status for node in again.nodes}
     assert (by_id["agent-1"], by_id["agent-2"]) == (NodeStatus.COMPLETED, NodeStatus.EXECUTING)
-    assert [step.status for step in steps_of(again)] == [NodeStatus.COMPLETED, NodeStatus.SKIPPED]
+    assert [step.status for step in again.steps] == [NodeStatus.COMPLETED, NodeStatus.SKIPPED]
 
 
 def test_searches_that_a_person_wrote_become_steps() -> None:
@@ -272,7 +252,7 @@ def test_searches_that_a_person_wrote_become_steps() -> None:
     steps_only = with_queries_as_steps(plan)
     assert [node.kind for node in steps_only.nodes] == [NodeKind.STEP]
     assert [node.text for node in unserved(steps_only)] == ["Costs of vacuum"]
-    wished = with_wish(
+    wished = with_requested_step(
         steps_only, Gap(id="gap-1", description="Asked while running: locks", suggested_queries=["locks"])
     )
     assert [node.text for node in unserved(wished)] == ["Costs of vacuum", "locks"]

@@ -25,9 +25,9 @@ from workflows.phases.asking import AroundWaits
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
-from workflows.strategies.reflective.reflective_position import position_of
+from workflows.strategies.reflective.reflective_position import ReflectivePosition
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import is_analysis, steps_of
+from workflows.strategies.reflective.steps import is_analysis
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
@@ -117,7 +117,7 @@ async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, mon
     state, _, _ = await asked_of(tmp_path, MessagesApi(), depth="light")
     assert len(plans) == 3
     assert "steps: at least one step" in plans[1]
-    assert [step.status for step in steps_of(state.plan)] == [
+    assert [step.status for step in state.plan.steps] == [
         NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED,
     ]  # fmt: skip
     assert [decision.rationale for decision in state.decisions if decision.action == "enough_context"] == ["enough"]
@@ -137,7 +137,7 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(reflective_work, "steps", steps)
     state, _, world = await asked_of(tmp_path, MessagesApi(), depth="light")
-    research, thought, _ = steps_of(state.plan)
+    research, thought, _ = state.plan.steps
     assert [is_analysis(step) for step in (research, thought)] == [False, True]
     assert thought.expected_contribution not in world.corpus.searches
     assert thought.status is NodeStatus.COMPLETED
@@ -150,7 +150,7 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
     note = ResearchRun.note
 
     def remember(self: ResearchRun, kind: str, text: str, /, **data: Any) -> None:
-        for step in steps_of(self.state.plan):
+        for step in self.state.plan.steps:
             states = seen.setdefault(step.id, [])
             states += [] if states[-1:] == [step.status.value] else [step.status.value]
         note(self, kind, text, **data)
@@ -159,7 +159,9 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
     state, _, _ = await asked_of(tmp_path, MessagesApi(), depth="medium", limits={"min_steps": 2})
     done = ["pending", "executing", "completed"]
     assert list(seen.values()) == [done, done, ["pending", "skipped"]]
-    assert [made.step for made in position_of(state).reflections] == [step.text for step in steps_of(state.plan)[:2]]
+    assert [made.step for made in ReflectivePosition.of(state).reflections] == [
+        step.text for step in state.plan.steps[:2]
+    ]
     assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
@@ -174,10 +176,10 @@ async def test_what_a_person_asks_for_becomes_the_next_step(tmp_path: Path, afte
     reason = None
     for _ in range(after):
         reason = reason or await driver.step()
-    done = len([step for step in steps_of(state.plan) if step.status is NodeStatus.COMPLETED])
+    done = len([step for step in state.plan.steps if step.status is NodeStatus.COMPLETED])
     inbox.steering.append(WISH)
     await driver.conduct()
-    steps = steps_of(state.plan)
+    steps = state.plan.steps
     assert len(steps) <= 3
     assert any(WISH in one.text for one in state.guidance)
     wished = [step for step in steps if step.text == WISH]
@@ -208,7 +210,7 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
         inbox.steering += [WISH, "What does a base backup copy?"]
         await driver.conduct()
         await world.close()
-    assert [(step.text == WISH, step.status) for step in steps_of(state.plan)] == [
+    assert [(step.text == WISH, step.status) for step in state.plan.steps] == [
         (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
     ]  # fmt: skip
 
@@ -228,9 +230,9 @@ async def test_a_step_whose_searches_failed_is_done_by_a_resumed_run(tmp_path: P
     driver = Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy())
     for _ in range(3):
         await driver.step()
-    steps.append(steps_of(state.plan)[1])
+    steps.append(state.plan.steps[1])
     await driver.conduct()
-    assert steps_of(state.plan)[1].status is NodeStatus.FAILED
+    assert state.plan.steps[1].status is NodeStatus.FAILED
     assert state.result is not None
     assert state.result.outcome is Outcome.PARTIAL
     assert any(steps[0].text[:60] in line for line in state.result.limitations)
@@ -238,7 +240,7 @@ async def test_a_step_whose_searches_failed_is_done_by_a_resumed_run(tmp_path: P
     later = await resume(world, state, depth="light")
     assert later.result is not None
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    assert {step.status for step in steps_of(later.plan)} == {NodeStatus.COMPLETED}
+    assert {step.status for step in later.plan.steps} == {NodeStatus.COMPLETED}
 
 
 async def test_one_failed_search_of_a_step_is_made_again(tmp_path: Path) -> None:
@@ -270,7 +272,7 @@ async def test_a_background_that_fails_costs_nothing_but_its_titles(tmp_path: Pa
         await driver.step()
     planned[0] = True
     await driver.conduct()
-    assert position_of(state).background == []
+    assert ReflectivePosition.of(state).background == []
     assert any("background search failed" in event.text for event in state.events)
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
@@ -283,7 +285,7 @@ async def test_an_outage_of_all_searches_is_no_empty_answer(tmp_path: Path) -> N
     state, _ = await conduct(world, depth="light")
     assert state.result is not None
     assert (state.result.outcome, state.result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
-    assert {step.status for step in steps_of(state.plan)} == {NodeStatus.FAILED}
+    assert {step.status for step in state.plan.steps} == {NodeStatus.FAILED}
 
 
 async def test_a_model_that_is_out_of_reach_from_the_start_ends_the_run(tmp_path: Path) -> None:
@@ -334,8 +336,8 @@ async def test_a_limit_ends_in_a_partial_report_and_more_of_it_in_a_whole_one(
         await world.close()
     assert later.result is not None
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    reflected = [made.step for made in position_of(later).reflections]
-    assert reflected == [step.text for step in steps_of(later.plan)]
+    reflected = [made.step for made in ReflectivePosition.of(later).reflections]
+    assert reflected == [step.text for step in later.plan.steps]
 
 
 @pytest.mark.parametrize("activity", ["classify_question", "plan_steps", "read_source", "reflect_on_step"])
@@ -360,7 +362,7 @@ async def test_cancelled_in_any_unit_it_goes_on_later(tmp_path: Path, activity: 
     assert later.result is not None
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
     assert {finding.id for finding in later.findings} == {finding.id for finding in undisturbed.findings}
-    assert [made.step for made in position_of(later).reflections] == [step.text for step in steps_of(later.plan)]
+    assert [made.step for made in ReflectivePosition.of(later).reflections] == [step.text for step in later.plan.steps]
 
 
 class NewHistory(Exception):
@@ -387,7 +389,7 @@ async def test_a_history_may_begin_anew_after_every_step(tmp_path: Path) -> None
             state.resolved = fresh.resolved  # as it is prepared for the new history
     whole = World(tmp_path / "whole")
     undisturbed, _ = await conduct(whole)
-    assert boundaries == [f"step-{number}" for number in range(1, len(steps_of(state.plan)))]
+    assert boundaries == [f"step-{number}" for number in range(1, len(state.plan.steps))]
     assert state.resolved is not None
     assert undisturbed.resolved is not None
     assert state.resolved.limits == undisturbed.resolved.limits

@@ -23,9 +23,9 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind, position_of
+from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import completed_steps, step_node, steps_of, with_new_steps
+from workflows.strategies.reflective.steps import completed_steps, step_node, with_new_steps
 
 Answer = Callable[[str], dict[str, Any]]
 
@@ -66,7 +66,7 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.citations
     assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(state.engine_by_role)
-    steps = steps_of(state.plan)
+    steps = state.plan.steps
     assert 3 <= len(steps) <= 6
     assert {step.status for step in steps} == {NodeStatus.COMPLETED}
     assert [name for name, _ in calls if name == "reflect_on_step"] == ["reflect_on_step"] * len(steps)
@@ -79,7 +79,7 @@ async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tm
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert roles[0] == "coordinator"
-    steps = steps_of(state.plan)
+    steps = state.plan.steps
     assert roles.count("reflector") == len(steps)
     assert roles.count("researcher") > len(steps)
     for step in steps:
@@ -92,7 +92,7 @@ async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tm
 async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -> None:
     """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030)."""
     state, _, roles, _ = await with_model(tmp_path, depth="light")
-    steps = steps_of(state.plan)
+    steps = state.plan.steps
     assert len(steps) <= 3
     assert roles.count("researcher") == len(steps)
 
@@ -118,11 +118,11 @@ async def test_background_fetches_no_page(tmp_path: Path) -> None:
             assert not isinstance(unit, Finished)
             await ReflectiveStrategy().pause(run, ReflectiveStrategy().evaluate(run, unit))
         await world.close()
-    assert position_of(state).background
+    assert ReflectivePosition.of(state).background
     assert not world.corpus.reads
     assert not state.sources
     asked = next(request for request in api.requests if request.role == "step_planner")
-    assert position_of(state).background[0].title in asked.prompt
+    assert ReflectivePosition.of(state).background[0].title in asked.prompt
 
 
 async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,8 +163,8 @@ async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monke
     """Before the least number of steps COMPLETE means CONTINUE; after it the rest is skipped (S1-037, C1-4, C1-8)."""
     reflections(monkeypatch, "complete")
     state, _, roles, _ = await with_model(tmp_path, limits={"min_steps": 2})
-    assert [made.coerced_from for made in position_of(state).reflections] == ["complete", None]
-    assert [step.status for step in steps_of(state.plan)] == [
+    assert [made.coerced_from for made in ReflectivePosition.of(state).reflections] == ["complete", None]
+    assert [step.status for step in state.plan.steps] == [
         NodeStatus.COMPLETED, NodeStatus.COMPLETED, NodeStatus.SKIPPED,
     ]  # fmt: skip
     assert roles.count("reflector") == 2
@@ -177,8 +177,8 @@ async def test_the_last_adjustment_is_coerced(tmp_path: Path, monkeypatch: pytes
     reflections(monkeypatch, "adjust")
     state, _, roles, _ = await with_model(tmp_path, limits={"max_iterations": 2})
     assert roles.count("step_planner") == 2
-    assert position_of(state).reflections[-1].coerced_from == "adjust"
-    assert {step.status for step in steps_of(state.plan)} == {NodeStatus.COMPLETED}
+    assert ReflectivePosition.of(state).reflections[-1].coerced_from == "adjust"
+    assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
 
 
 async def test_steps_never_exceed_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,8 +186,8 @@ async def test_steps_never_exceed_their_limit(tmp_path: Path, monkeypatch: pytes
     reflections(monkeypatch, "adjust")
     limits = {"max_steps": 2, "max_searches_per_step": 1, "max_reads_per_step": 1}
     state, _, _, world = await with_model(tmp_path, limits=limits)
-    assert len(steps_of(state.plan)) <= 2
-    for step in steps_of(state.plan):
+    assert len(state.plan.steps) <= 2
+    for step in state.plan.steps:
         assert len(state.plan.children(step)) <= 1
     assert len(world.corpus.reads) <= 2
 
@@ -259,11 +259,11 @@ def test_steps_and_modes_are_known_to_those_who_have_them() -> None:
 def test_a_position_is_read_back_as_it_was() -> None:
     """Another strategy's position is not mistaken for its own fields."""
     state = ResearchState()
-    position = position_of(state)
+    position = ReflectivePosition.of(state)
     position.next_unit = UnitKind.STEP
     stored = ResearchState.model_validate_json(state.model_dump_json())
-    assert isinstance(position_of(stored), ReflectivePosition)
-    assert position_of(stored).next_unit is UnitKind.STEP
+    assert isinstance(ReflectivePosition.of(stored), ReflectivePosition)
+    assert ReflectivePosition.of(stored).next_unit is UnitKind.STEP
 
 
 STATUSES = st.sampled_from([NodeStatus.PENDING, NodeStatus.EXECUTING, NodeStatus.COMPLETED, NodeStatus.SKIPPED])

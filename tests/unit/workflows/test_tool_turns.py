@@ -29,7 +29,7 @@ from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi, repeated
-from tests.fakes.own_process import ROOT
+from tests.fakes.processes import ROOT
 from tests.fakes.turn_taker import STATE, converse, go_on
 from tests.fakes.world import World, model_world
 from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput

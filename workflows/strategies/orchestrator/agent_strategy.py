@@ -1,4 +1,4 @@
-"""The scoped strategy `agent`: turn by turn it searches, has pages read, thinks, and reports what was found."""
+"""The scoped strategy `agent`: turn by turn it searches, has pages read, thinks, and reports its findings."""
 
 from typing import Final
 
@@ -11,10 +11,10 @@ from contracts.texts import plural
 from contracts.vocabulary import Action, EngineKind, GapKind, StopReason
 from workflows.rules.gaps import open_gaps
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.agent_position import go_on, kept_for_later, position_of, read_position
-from workflows.strategies.orchestrator.agent_reading import analyze_read, unanalyzed
+from workflows.strategies.orchestrator.agent_pages import analyze_read, unanalyzed
+from workflows.strategies.orchestrator.agent_position import AgentPosition, continuation_of, take_continuation
 from workflows.strategies.orchestrator.agent_reports import report_of
-from workflows.strategies.orchestrator.agent_turns import take_turn, why_no_further_turn
+from workflows.strategies.orchestrator.agent_turns import reason_to_end, take_turn
 from workflows.strategies.protocol import Finished
 
 TURN: Final = "turn"
@@ -25,12 +25,12 @@ class AgentStrategy:
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Take the turn that comes next."""
-        go_on(run.state)
-        position = position_of(run.state)
-        if why := why_no_further_turn(run.state):
+        take_continuation(run.state)
+        position = AgentPosition.of(run.state)
+        if reason := reason_to_end(run.state):
             if not position.finished:
-                position.finished = why
-                run.decide(AGENT.name, "end_work", why)
+                position.finished = reason
+                run.decide(AGENT.name, "end_work", reason)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"{TURN}-{position.turn}"
         run.state.phase = name
@@ -41,63 +41,56 @@ class AgentStrategy:
         return Unit(name=name, iteration_ended=True)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """No rule judges a turn; the report is judged by who gave the task."""
+        """Open a pause without a gate: the run that gave the task judges the report."""
         return OpenPause(unit=unit, moment=run.moment())
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """On to the next turn."""
+        """Move on to the next turn."""
         run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
         return run.state.pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """An agent is not resumed by itself: its run gives its task again."""
-        del state, redo_analysis
+        """Do nothing: an agent is not resumed by itself, its run gives its task again."""
 
     def replan(self, state: ResearchState) -> None:
-        """An agent has no plan."""
-        del state
+        """Do nothing: an agent has no plan."""
 
     def progress(self, state: ResearchState) -> Progress:
-        """Its turns, and how much it has read and found."""
-        position = read_position(state)
+        """Return its turns, and its numbers of pages and findings."""
+        position = AgentPosition.read(state)
+        last = position.turn - 1 if position.finished else position.turn
         turns = [
-            UnitProgress(name=f"{TURN}-{number}", label=f"{TURN} {number}", mark=Mark.DONE)
-            for number in range(position.first_turn, position.turn)
+            UnitProgress(
+                name=f"{TURN}-{number}",
+                label=f"{TURN} {number}",
+                mark=Mark.DONE if number < position.turn else Mark.RUNNING,
+            )
+            for number in range(position.first_turn, last + 1)
         ]
-        if not position.finished:
-            name = f"{TURN}-{position.turn}"
-            turns.append(UnitProgress(name=name, label=f"{TURN} {position.turn}", mark=Mark.RUNNING))
         return Progress(summary=_summary(state), units=turns)
 
     async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
-        """What was found, as it is: nothing is worded anew, so nothing is lost. Raises `Interrupted`."""
+        """Report the findings in their own words. Raises `Interrupted`."""
         del reason
-        state, position = run.state, position_of(run.state)
+        state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed(state):
             await analyze_read(run, EngineKind.EXTRACTIVE)
             run.degrade("what was read last was analyzed without the model: the time for work was over")
-        _state_gaps(state)
+        if position.open_questions is not None:
+            # The agent's own questions replace those of the pages' analyses.
+            drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
+            state.gaps = []
+            state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
         fresh = [finding for finding in state.findings if finding.id not in set(position.earlier)]
-        report = report_of(fresh)
-        cited = {finding_id for finding in fresh for finding_id in finding.evidence_ids}
+        omitted = report_of(fresh).omitted
         summary = fresh[0].statement if fresh else "nothing was found"
         return AgentReport(
             summary=f"{_summary(state)}: {summary}"[:SUMMARY_CHARACTERS],
-            cited=sorted(cited),
-            left_out={"findings": report.left_out} if report.left_out else {},
+            cited=sorted({evidence_id for finding in fresh for evidence_id in finding.evidence_ids}),
+            omitted={"findings": omitted} if omitted else {},
             notes=[position.finished] if position.finished and position.open_questions is None else [],
-            kept=kept_for_later(state),
+            continuation=continuation_of(state),
         )
-
-
-def _state_gaps(state: ResearchState) -> None:
-    """Gaps as the agent says them; as the pages' analyses say them where it did not come to that."""
-    position = read_position(state)
-    if position.open_questions is None:
-        return
-    drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
-    state.gaps = []
-    state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
 
 
 def _summary(state: ResearchState) -> str:

@@ -1,15 +1,19 @@
-"""Where a run of the strategy `orchestrator` stands: what survives between its units."""
+"""The position of a run of the strategy `orchestrator`: the units, the cycle under way, and their progress. Pure."""
 
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import BaseModel
 
 from contracts.evidence import DocumentRef
-from contracts.state import Position, ResearchState
+from contracts.outcome import Mark, Progress, UnitProgress
+from contracts.resolved import EffectiveLimits
+from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall
-
-NAME: Final = "orchestrator"
+from contracts.vocabulary import AgentStatus, NodeStatus
+from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.units import UnitPosition, mark_of
 
 
 class CycleUnit(StrEnum):
@@ -18,6 +22,9 @@ class CycleUnit(StrEnum):
     PLANNING = "planning"
     CYCLE = "cycle"
     SYNTHESIS = "synthesis"
+
+
+LABELS: Final = {CycleUnit.PLANNING: "plan", CycleUnit.CYCLE: "cycle", CycleUnit.SYNTHESIS: "write"}
 
 
 class Dispatched(BaseModel):
@@ -29,62 +36,109 @@ class Dispatched(BaseModel):
     steps: list[str] = []
     """Ids of the steps that it serves."""
     continues: str = ""
+    """Id of the agent that it continues; empty for none."""
 
 
-class OrchestratorPosition(Position):
-    """The unit that comes next, the turn under way, and what turns hand on to later ones."""
+class OrchestratorPosition(UnitPosition):
+    """The unit that comes next, the turn under way, and values that turns pass to later ones."""
+
+    NAME: ClassVar[str] = "orchestrator"
 
     next_unit: CycleUnit = CycleUnit.PLANNING
-    finished: bool = False
     cycle: int = 0
-    """Cycles that are over: the number, from 0, of the one that comes next."""
+    """Finished cycles: the number, from 0, of the one that comes next."""
     transcript: DocumentRef | None = None
     is_under_way: bool = False
-    """Whether the turn's calls are there and not answered yet."""
+    """True while the calls of the turn have no answers yet."""
     calls: list[ToolCall] = []
     is_sorted: bool = False
-    """Whether it is decided what becomes of the calls."""
+    """True once it is decided which calls become agents."""
     dispatched: list[Dispatched] = []
-    """Calls of the turn under way that became agents,"""
-    refused: dict[str, str] = {}
-    """and why others did not, by call."""
+    """Calls of the turn under way that became agents."""
+    direct_answers: dict[str, str] = {}
+    """Answers to the other calls of the turn, by id."""
     answers: list[ToolAnswer] = []
-    """To the calls of the turn before."""
+    """Answers to the calls of the turn before."""
     thought: bool = False
-    """Whether the turn before was a thought."""
+    """True if the turn before was a thought."""
     must_think: bool = False
-    """Whether agents have reported since the last thought."""
-    fruitless: int = 0
-    """Cycles in a row in which no agent was sent and nothing was thought or concluded."""
+    """True if agents have reported since the last thought."""
+    idle_cycles: int = 0
+    """Cycles in a row without an agent, a thought or an end."""
     by_rules: bool = False
-    """Whether rules took the turn under way, because the model's brought nothing."""
+    """True if rules take the turn under way, because the model's turns were idle."""
     reminded: bool = False
-    """Whether the orchestrator was told to look further: it is once."""
+    """True once the orchestrator was reminded to look further."""
     objected: bool = False
-    """Whether it was told that steps were left out when it asked for the report: it is once."""
+    """True once it was pointed to steps without an agent when it asked for the report."""
     ended: str = ""
-    """Why there is no further cycle; empty while there is one."""
+    """Reason for which there is no further cycle; empty while there is one."""
     numbers: dict[int, str] = {}
-    """What the numbers in agents' reports stand for, over all agents: the id of a source."""
-    told_steps: list[str] = []
-    """Steps that came into the plan later, and that it was told of."""
-    goes_on: bool = False
-    """Whether a resumed run has yet to tell it that the research goes on."""
-    skipped: list[str] = []
-    """Steps that the orchestrator left out: a resumed run leaves them out, too."""
-    rewritten: bool = False
-    """Whether the report had its one retry."""
+    """Numbers in agents' reports, over all agents → id of a source."""
+    announced_steps: list[str] = []
+    """Ids of steps that came into the plan later and that the orchestrator knows."""
+    resumes: bool = False
+    """True if a resumed run has yet to announce that the research continues."""
 
 
-def position_of(state: ResearchState) -> OrchestratorPosition:
-    """The position in the state, typed, and from then on there; a state that has none yet gets the beginning."""
-    state.position = position = read_position(state)
-    return position
+def deciding_cycles(limits: EffectiveLimits) -> int:
+    """Return the number of cycles in which the orchestrator decides: all but the last one, and at least one."""
+    return max(1, limits.max_iterations - 1)
 
 
-def read_position(state: ResearchState) -> OrchestratorPosition:
-    """The same without a change of the state: whoever asks how far a run is must not change it."""
-    held = state.position
-    if isinstance(held, OrchestratorPosition):
-        return held
-    return OrchestratorPosition.model_validate(held.model_dump() if held else {"strategy": NAME})
+def name_of_unit(position: OrchestratorPosition) -> tuple[str, str]:
+    """Return name and label of the unit that comes next; cycles are numbered from 1."""
+    kind = position.next_unit
+    if kind is not CycleUnit.CYCLE:
+        return kind.value, LABELS[kind]
+    return f"{kind.value}-{position.cycle + 1}", f"{LABELS[kind]} {position.cycle + 1}"
+
+
+def progress_of(state: ResearchState) -> Progress:
+    """Return the plan, each cycle with its agents, and the report."""
+    position = OrchestratorPosition.read(state)
+    started = position.cycle + (position.next_unit is CycleUnit.CYCLE and not position.ended)
+    cycles = [
+        UnitProgress(
+            name=f"{CycleUnit.CYCLE}-{number}",
+            label=f"{LABELS[CycleUnit.CYCLE]} {number}",
+            mark=Mark.DONE if number <= position.cycle else Mark.RUNNING,
+            detail=summary_of_cycle(state, number),
+        )
+        for number in range(1, started + 1)
+    ]
+    summary = ""
+    if position.next_unit is CycleUnit.CYCLE and state.resolved is not None:
+        working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
+        agents = f", {plural(working, 'agent')} at work" if working else ""
+        summary = f"cycle {position.cycle + 1} of at most {deciding_cycles(state.resolved.limits)}{agents}"
+    return Progress(
+        summary=summary, units=[_unit(state, CycleUnit.PLANNING), *cycles, _unit(state, CycleUnit.SYNTHESIS)]
+    )
+
+
+def summary_of_unit(state: ResearchState, kind: CycleUnit) -> str:
+    """Return the results of a unit, of the last cycle for cycles, in a few words."""
+    return {
+        CycleUnit.PLANNING: plural(len(state.plan.steps), "step"),
+        CycleUnit.CYCLE: summary_of_cycle(state, OrchestratorPosition.read(state).cycle),
+        CycleUnit.SYNTHESIS: plural(state.draft.word_count if state.draft else 0, "word"),
+    }[kind]
+
+
+def summary_of_cycle(state: ResearchState, number: int) -> str:
+    """Return the results of a cycle, counted from 1, in a few words; empty for a cycle without agents."""
+    tasks = [task for task in tasks_of(state.plan) if task.iteration == number]
+    if not tasks:
+        return ""
+    found = sum(task.finding_count for task in tasks)
+    failed = sum(task.status is NodeStatus.FAILED for task in tasks)
+    return f"{plural(len(tasks), 'agent')}, {plural(found, 'finding')}" + (f", {failed} failed" if failed else "")
+
+
+def _unit(state: ResearchState, kind: CycleUnit) -> UnitProgress:
+    position, order = OrchestratorPosition.read(state), list(CycleUnit)
+    place, current = order.index(kind), order.index(position.next_unit)
+    mark = mark_of(place, current, finished=position.finished, started=state.phase is not None)
+    detail = summary_of_unit(state, kind) if mark is Mark.DONE else ""
+    return UnitProgress(name=kind, label=LABELS[kind], mark=mark, detail=detail)

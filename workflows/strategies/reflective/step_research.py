@@ -1,67 +1,80 @@
-"""One step: turn by turn the researcher names searches, which are carried out and analyzed, until it is content."""
+"""The searches of this strategy: those of one step, turn by turn, and the background search before the plan."""
 
+import asyncio
 from typing import Final
 
+from contracts.addresses import canonical_url, sub_query_id
 from contracts.call_sizes import MOST_SOURCES
+from contracts.evidence import SearchHit
 from contracts.plan import PlanNode
-from contracts.reflective_roles import RESEARCHER, ResearchStepInput, Route
+from contracts.reflective_roles import INVESTIGATOR, RESEARCHER, InvestigateInput, ResearchStepInput, Route
 from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, GapStatus, NodeStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
+from workflows.phases.provider_searches import Answers, Searching
+from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.reflective.reflective_position import position_of
+from workflows.strategies.reflective.reflective_position import ReflectivePosition
 from workflows.strategies.reflective.steps import (
-    asked_for,
     is_analysis,
+    is_requested,
     observations_of,
+    open_queries,
     query_nodes,
     reads_left,
     titles_of,
 )
 
 SHOWN_TITLES: Final = 10
+BACKGROUND_QUERIES: Final = 3
+HITS_OF_QUERY: Final = 5
+"""First hits of each background query that the planner sees."""
 
 
 async def research_step(run: ResearchRun, step: PlanNode) -> None:
-    """Carry out a step within its limits. What was begun before an interruption is finished first."""
-    state, position = run.state, position_of(run.state)
+    """Carry out a step within its limits, after the searches that an interruption cut off. Raises `Interrupted`."""
+    state, position = run.state, ReflectivePosition.of(run.state)
     if not state.plan.children(step):
         position.turns = 0
     state.plan = state.plan.with_nodes(step.model_copy(update={"status": NodeStatus.EXECUTING}))
     if is_analysis(step):
-        _show_all_sources(state, step)
+        _assign_all_sources(state, step)
         await analyze(run)
     else:
         while await _take_turn(run, step):
             pass
-    done = _ended(state, step)
+    done = _finished_step(state, step)
     state.plan = state.plan.with_nodes(done)
-    if asked_for(step):
-        names = {node.id for node in state.plan.children(step)}
-        found = [finding.id for finding in state.findings if finding.sub_query_id in names]
-        status = GapStatus.ADDRESSED if done.finding_count else GapStatus.UNADDRESSABLE
-        update = {"status": status, "resolved_by": found}
-        state.gaps = [gap.model_copy(update=update) if gap.id == step.gap_id else gap for gap in state.gaps]
+    if is_requested(step):
+        _close_gap(state, done)
 
 
-def _ended(state: ResearchState, step: PlanNode) -> PlanNode:
-    """The step with what became of it: it failed if every one of its searches did, and a resumed run does it again."""
+def _finished_step(state: ResearchState, step: PlanNode) -> PlanNode:
+    """Return the step with its result: it failed if all its searches did, and a resumed run repeats it."""
     searches = state.plan.children(step)
-    lost = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
+    failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
     return step.model_copy(
         update={
-            "status": NodeStatus.FAILED if lost else NodeStatus.COMPLETED,
-            "error": searches[0].error if lost else None,
+            "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
+            "error": searches[0].error if failed else None,
             "finding_count": sum(search.finding_count for search in searches),
         }
     )
 
 
+def _close_gap(state: ResearchState, done: PlanNode) -> None:
+    names = {node.id for node in state.plan.children(done)}
+    found = [finding.id for finding in state.findings if finding.sub_query_id in names]
+    status = GapStatus.ADDRESSED if done.finding_count else GapStatus.UNADDRESSABLE
+    update = {"status": status, "resolved_by": found}
+    state.gaps = [gap.model_copy(update=update) if gap.id == done.gap_id else gap for gap in state.gaps]
+
+
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
-    """Name searches, search, read, analyze; whether another turn may follow."""
-    state, limits, position = run.state, run.resolved.limits, position_of(run.state)
+    """Choose queries, search, read, analyze; true if another turn may follow."""
+    state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     if not open_queries(state, step):
         queries = await _next_queries(run, step)
         if not queries:
@@ -71,26 +84,22 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     room = reads_left(state, step, limits.max_reads_per_step)
     await Gathering(run, open_queries(state, step), most=room).carry_out()
     await analyze(run)
-    return _looks_again(run)
-
-
-def _looks_again(run: ResearchRun) -> bool:
-    """Whether the researcher looks at what its searches brought and names others; at light depth they are fixed."""
+    # A researcher without a model, at light depth or on the quick route does not see its results.
     by_model = run.resolved.engine is EngineKind.MODEL
-    return by_model and run.resolved.depth is not Depth.LIGHT and position_of(run.state).route is not Route.QUICK
+    return by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Route.QUICK
 
 
 async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
-    state, limits, position = run.state, run.resolved.limits, position_of(run.state)
-    left = limits.max_searches_per_step - len(state.plan.children(step))
-    if left <= 0 or (position.turns and not reads_left(state, step, limits.max_reads_per_step)):
+    state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
+    searches_left = limits.max_searches_per_step - len(state.plan.children(step))
+    if searches_left <= 0 or (position.turns and not reads_left(state, step, limits.max_reads_per_step)):
         return []
     if position.route is Route.QUICK:
         return [step.text]
     request = ResearchStepInput(
         step_title=step.text,
         description=step.expected_contribution,
-        most_queries=left,
+        most_queries=searches_left,
         asked=[node.text for node in state.plan.sub_queries],
         observations=observations_of(state, step),
         titles=titles_of(state, step)[:SHOWN_TITLES],
@@ -101,14 +110,8 @@ async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
     return [node.text for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
 
 
-def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
-    """Searches of a step that have yet to be made."""
-    waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
-    return [node for node in state.plan.children(step) if node.status in waiting]
-
-
-def _show_all_sources(state: ResearchState, step: PlanNode) -> None:
-    """A step that only thinks is an analysis of everything that was read: nothing is searched for it."""
+def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
+    """Assign all read sources to a step that only thinks, by a sub-query that counts as searched."""
     node = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
     if any(known.id == node.id for known in state.plan.nodes):
         return
@@ -116,3 +119,39 @@ def _show_all_sources(state: ResearchState, step: PlanNode) -> None:
     for source in state.readable_sources()[:MOST_SOURCES]:
         owners = [*source.sub_query_ids, node.id]
         state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
+
+
+async def investigate(run: ResearchRun) -> None:
+    """Search for two or three things in parallel, and store the first hits for the planner; no page is fetched.
+
+    Raises `Interrupted`.
+    """
+    request = InvestigateInput(
+        most_queries=BACKGROUND_QUERIES, context=run.resolved.context, corpus=run.resolved.corpus
+    )
+    output = await run.ask(INVESTIGATOR, "background", request)
+    nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
+    number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
+    searching = Searching(run, nodes)
+    answers = await run.within_limits(_search(searching, nodes, run.resolved.limits.max_parallel))
+    hits: dict[str, SearchHit] = {}
+    for node, answer in zip(nodes, answers, strict=True):
+        asked = [record_of(node, name, found=found, source_type=kind) for name, kind, found in answer.asked]
+        run.state.query_ledger += asked
+        if answer.failed is not None:
+            run.note("status", f"background search failed: {node.text}: {answer.failed}", level="warning")
+            continue
+        for hit in searching.response(answer).hits[:HITS_OF_QUERY]:
+            hits.setdefault(canonical_url(hit.url), hit)
+    ReflectivePosition.of(run.state).background = list(hits.values())
+    run.decided(number, {"titles": len(hits)})
+
+
+async def _search(searching: Searching, nodes: list[PlanNode], at_once: int) -> list[Answers]:
+    turns = asyncio.Semaphore(at_once)
+
+    async def search(node: PlanNode) -> Answers:
+        async with turns:
+            return await searching.search(node)
+
+    return list(await asyncio.gather(*(search(node) for node in nodes)))

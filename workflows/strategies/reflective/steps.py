@@ -1,4 +1,4 @@
-"""Steps as nodes of the plan, and the searches below them. Pure."""
+"""Steps of the plan and the searches below them, as nodes. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,63 +11,37 @@ from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 
 SHOWN_OBSERVATIONS: Final = 6
-"""Statements of a step that planner and reflector are told."""
-BEGUN: Final = (NodeStatus.EXECUTING, NodeStatus.COMPLETED, NodeStatus.FAILED)
+"""Statements of a step that planner and reflector see."""
 
 
-def steps_of(plan: Plan) -> list[PlanNode]:
-    """The steps in their order."""
-    return [node for node in plan.nodes if node.kind is NodeKind.STEP]
-
-
-def with_status(plan: Plan, *wanted: NodeStatus) -> list[PlanNode]:
-    """The steps of these statuses."""
-    return [step for step in steps_of(plan) if step.status in wanted]
-
-
-def completed_steps(plan: Plan) -> list[PlanNode]:
-    """Steps that are done: no later plan changes one of them."""
-    return with_status(plan, NodeStatus.COMPLETED)
-
-
-def ended_steps(plan: Plan) -> list[PlanNode]:
-    """Steps that were carried out, those included whose every search failed: each counts against the limit."""
-    return with_status(plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
-
-
-def asked_for(step: PlanNode) -> bool:
-    """Whether a person asked for the step while the run went on: no plan and no reflection leaves it out."""
-    return step.gap_id is not None
-
-
-def room_for_steps(plan: Plan, most: int) -> int:
-    """How many steps a planner may still add: what was begun and what a person asked for has its place."""
-    taken = [
-        step for step in steps_of(plan) if step.status in BEGUN or (asked_for(step) and step in pending_steps(plan))
-    ]
-    return max(0, most - len(taken))
-
-
-def pending_steps(plan: Plan) -> list[PlanNode]:
-    """Steps that have yet to be done, the one under way first."""
-    return [*with_status(plan, NodeStatus.EXECUTING), *with_status(plan, NodeStatus.PENDING)]
-
-
-def step_node(draft: ProposedStep, iteration: int) -> PlanNode:
-    """A step of a planner as a node that searches nothing itself."""
+# --- nodes ---------------------------------------------------------------------------------------------------------
+def step_node(step: ProposedStep, iteration: int) -> PlanNode:
+    """Return a planner's step as a node that searches nothing itself."""
     return PlanNode(
-        id="step-" + short_hash(iteration, draft.title),
-        text=draft.title,
+        id="step-" + short_hash(iteration, step.title),
+        text=step.title,
         kind=NodeKind.STEP,
         needs_search=False,
-        facet=draft.step_type,
-        expected_contribution=draft.description,
+        facet=step.step_type,
+        expected_contribution=step.description,
         iteration=iteration,
     )
 
 
+def only_step(question: str) -> PlanNode:
+    """Return the one step of a quick run: the question itself."""
+    return PlanNode(
+        id="step-" + short_hash("quick", question),
+        text=question[:500],
+        kind=NodeKind.STEP,
+        needs_search=False,
+        facet=StepKind.RESEARCH.value,
+        expected_contribution=question[:500],
+    )
+
+
 def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[PlanNode]:
-    """The searches of a step, below it."""
+    """Return the searches of a step, as nodes below it."""
     return [
         PlanNode(
             id=sub_query_id(text),
@@ -81,61 +55,97 @@ def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[
     ]
 
 
+def is_analysis(step: PlanNode) -> bool:
+    """Return true for a step that thinks about the findings, without a search."""
+    return step.facet == StepKind.ANALYSIS.value
+
+
+def is_requested(step: PlanNode) -> bool:
+    """Return true if a person asked for the step during the run: no plan and no reflection skips it."""
+    return step.gap_id is not None
+
+
+# --- steps by status -----------------------------------------------------------------------------------------------
+def with_status(plan: Plan, *statuses: NodeStatus) -> list[PlanNode]:
+    """Return the steps of these statuses."""
+    return [step for step in plan.steps if step.status in statuses]
+
+
+def completed_steps(plan: Plan) -> list[PlanNode]:
+    """Return the steps that are done: no later plan changes one of them."""
+    return with_status(plan, NodeStatus.COMPLETED)
+
+
+def pending_steps(plan: Plan) -> list[PlanNode]:
+    """Return the steps that have yet to be done, the one under way first."""
+    return [*with_status(plan, NodeStatus.EXECUTING), *with_status(plan, NodeStatus.PENDING)]
+
+
+def room_for_steps(plan: Plan, most: int) -> int:
+    """Return the number of steps that a planner may still add: started and requested ones count against the limit."""
+    started = with_status(plan, NodeStatus.EXECUTING, NodeStatus.COMPLETED, NodeStatus.FAILED)
+    requested = [step for step in with_status(plan, NodeStatus.PENDING) if is_requested(step)]
+    return max(0, most - len(started) - len(requested))
+
+
+def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
+    """Return the searches of a step that have yet to be made."""
+    unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
+    return [node for node in state.plan.children(step) if node.status in unfinished]
+
+
+# --- changes of the plan -------------------------------------------------------------------------------------------
 def with_new_steps(plan: Plan, title: str, thought: str, fresh: Sequence[PlanNode]) -> Plan:
-    """The plan with new steps in place of those that were not begun; what was done or asked for stays as it is."""
-    kept = [node for node in plan.nodes if not _may_go(node)]
-    known = {node.id for node in kept}
+    """Return the plan with new steps in place of those that may be replaced."""
+    fixed = [node for node in plan.nodes if not _is_replaceable(node)]
+    known = {node.id for node in fixed}
     brief = thought or plan.brief or title
-    return Plan(version=plan.version + 1, brief=brief, nodes=[*kept, *(s for s in fresh if s.id not in known)])
+    return Plan(version=plan.version + 1, brief=brief, nodes=[*fixed, *(s for s in fresh if s.id not in known)])
 
 
-def with_wish(plan: Plan, gap: Gap, iteration: int, most: int) -> tuple[Plan, PlanNode | None]:
-    """The plan with a step for what a person asked for before all that were not begun, and the one that gave way.
+def with_requested_step(plan: Plan, gap: Gap, iteration: int, most: int) -> tuple[Plan, PlanNode | None]:
+    """Return the plan with a step for a person's request before all replaceable ones, and the step that it displaces.
 
-    The same plan if every step of the limit was begun or asked for.
+    The same plan if all steps within the limit were started or requested.
     """
     if not room_for_steps(plan, most):
         return plan, None
     text = (gap.suggested_queries or [gap.description])[0]
-    wish = step_node(ProposedStep(title=text[:500], description=text[:500]), iteration)
-    wish = wish.model_copy(update={"origin": f"gap:{gap.id}", "rationale": gap.description[:300]})
-    held = [node for node in plan.nodes if not _may_go(node)]
-    later = [node for node in plan.nodes if _may_go(node)]
-    counted = [node for node in held if node.kind is NodeKind.STEP and node.status is not NodeStatus.SKIPPED]
-    gone = later.pop() if later and len(counted) + len(later) >= most else None
-    return Plan(version=plan.version + 1, brief=plan.brief, nodes=[*held, wish, *later]), gone
+    step = step_node(ProposedStep(title=text[:500], description=text[:500]), iteration)
+    step = step.model_copy(update={"origin": f"gap:{gap.id}", "rationale": gap.description[:300]})
+    fixed = [node for node in plan.nodes if not _is_replaceable(node)]
+    later = [node for node in plan.nodes if _is_replaceable(node)]
+    counted = [node for node in fixed if node.kind is NodeKind.STEP and node.status is not NodeStatus.SKIPPED]
+    displaced = later.pop() if later and len(counted) + len(later) >= most else None
+    return Plan(version=plan.version + 1, brief=plan.brief, nodes=[*fixed, step, *later]), displaced
 
 
-def _may_go(node: PlanNode) -> bool:
-    return node.kind is NodeKind.STEP and node.status is NodeStatus.PENDING and not asked_for(node)
+def without_pending_steps(plan: Plan, reason: str) -> tuple[Plan, list[str]]:
+    """Return the plan with its pending steps skipped, but for requested ones, and the ids of the skipped ones."""
+    skipped = [step for step in pending_steps(plan) if not is_requested(step)]
+    update = {"status": NodeStatus.SKIPPED, "status_reason": reason}
+    return plan.with_nodes(*(step.model_copy(update=update) for step in skipped)), [step.id for step in skipped]
 
 
-def without_steps(plan: Plan, why: str) -> tuple[Plan, list[str]]:
-    """The plan whose steps that are left are skipped, and their ids; what a person asked for is done all the same."""
-    left = [step for step in pending_steps(plan) if not asked_for(step)]
-    update = {"status": NodeStatus.SKIPPED, "status_reason": why}
-    return plan.with_nodes(*(step.model_copy(update=update) for step in left)), [step.id for step in left]
+def _is_replaceable(node: PlanNode) -> bool:
+    return node.kind is NodeKind.STEP and node.status is NodeStatus.PENDING and not is_requested(node)
 
 
-def is_analysis(step: PlanNode) -> bool:
-    """Whether a step thinks about what was found, without a search."""
-    return step.facet == StepKind.ANALYSIS.value
-
-
+# --- results of a step ---------------------------------------------------------------------------------------------
 def observations_of(state: ResearchState, step: PlanNode) -> list[str]:
-    """Statements of the findings of a step, in their order."""
+    """Return the statements of the findings of a step, in their order."""
     names = {node.id for node in state.plan.children(step)}
     return [finding.statement for finding in state.findings if finding.sub_query_id in names]
 
 
 def titles_of(state: ResearchState, step: PlanNode) -> list[str]:
-    """Titles of what a step has read."""
+    """Return the titles of the sources that a step has read."""
     names = {node.id for node in state.plan.children(step)}
     return [source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
 
 
 def reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
-    """How many more sources a step may read; one that could not be read counts."""
+    """Return the number of sources that a step may still read; unreadable ones count."""
     names = {node.id for node in state.plan.children(step)}
     read = [
         source
@@ -145,8 +155,8 @@ def reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
     return max(0, most - len(read))
 
 
-def summaries_of(state: ResearchState, *wanted: NodeStatus) -> list[StepSummary]:
-    """Steps as planner and reflector are told of them; all of them where no status is named."""
+def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
+    """Return the steps as planner and reflector see them: those of the statuses, or all if none is named."""
     return [
         StepSummary(
             title=step.text,
@@ -154,6 +164,5 @@ def summaries_of(state: ResearchState, *wanted: NodeStatus) -> list[StepSummary]
             observations=observations_of(state, step)[:SHOWN_OBSERVATIONS],
             finding_count=step.finding_count,
         )
-        for step in steps_of(state.plan)
-        if not wanted or step.status in wanted
+        for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]

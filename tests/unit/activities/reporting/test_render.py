@@ -23,8 +23,8 @@ from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import FolderRecords
-from tests.fakes.isolation import HereCalls
-from tests.fakes.kept_sessions import whole_change
+from tests.fakes.killers import HereCalls
+from tests.fakes.random_world import whole_change
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, VACUUM, Sample
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.excerpts import LEFT_OUT, allot, excerpt, part_of, shown_parts
+from activities.roles.excerpts import LEFT_OUT, allot, excerpt, part_of
 from activities.roles.prompt_rendering import (
     PromptFile,
     RenderedPrompt,
@@ -454,7 +454,7 @@ def test_an_excerpt_prefers_blocks_with_the_words_of_the_question() -> None:
     shown = excerpt(text, hints, "vacuum and wraparound", 200)
     assert shown == f"{early}{LEFT_OUT}{late}"
     assert late in excerpt(text, [], "vacuum and wraparound", 200)
-    assert [shown[part.start : part.end] for part in shown_parts(shown)] == [early, late]
+    assert excerpt(shown, [], "vacuum", 60) == early
     both = "Vacuum one is here.\n\nVacuum two is here."
     assert excerpt("gardens\n\n" * 100 + both, [hint("gardens\n\n" * 100 + both, both)], "vacuum", 200) == both
 

@@ -9,9 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from client.cli.errors import CommandError, ExitCode
-from client.cli.preflight import Range, _probed, _resolve, _resolve_again, estimated, limits_words, preflight
+from client.cli.preflight import Range, _resolve, _resolve_again, estimated, limits_words, preflight, require_endpoint
 from client.cli.request import RunOptions, WantedRun
-from client.view.words import providers_words
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
@@ -20,7 +19,6 @@ from providers.models.prices import PriceEntry
 from tests.fakes import states
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
-from workers.settings.web_search import WebSearchSettings
 
 SILENT = "http://127.0.0.1:1"
 LIMITS = preset("supervisor", Depth.MEDIUM)
@@ -32,12 +30,6 @@ def answering() -> Iterator[str]:
     """An address that accepts connections; no request is made there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-
-def web(wikipedia: str) -> Settings:
-    """Settings with these addresses of search services."""
-    addresses = {"WIKIPEDIA_BASE_URL": wikipedia, "SEMANTIC_SCHOLAR_BASE_URL": SILENT, "SEARXNG_URL": SILENT}
-    return Settings(web_search=WebSearchSettings(variables=addresses))
 
 
 def model_at(url: str, model: str = "m") -> Settings:
@@ -54,7 +46,7 @@ async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture
     """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
     context: Any = SimpleNamespace(settings=Settings())
     wanted = WantedRun(ResearchRequest(query="q", corpus="manual"))
-    assert await preflight(context, wanted, RunOptions()) == "nothing leaves this machine"
+    await preflight(context, wanted, RunOptions())
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "nothing leaves this machine"
     assert lines[1].startswith("engine: extractive")
@@ -68,34 +60,19 @@ async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture
     assert "searches go to " in searching.egress
     assert any("TAVILY_API_KEY" in line for line in searching.advice)
     context.settings = Settings(temporal_variables={"TEMPORAL_ADDRESS": SecretStr("cluster:7233")})
-    assert await preflight(context, wanted, RunOptions()) is None
-    assert "the cluster's workers decide" in capsys.readouterr().err
-
-
-async def test_providers_that_cannot_be_reached_are_named_and_not_used(answering: str) -> None:
-    """The lines, egress and estimate have the others alone; a folder is searched without the web (S0-102)."""
-    known = await _probed(resolved(web(answering)), web(answering))
-    assert [choice.name for choice in known.providers if choice.available] == ["wikipedia"]
-    assert providers_words(known.providers).startswith("with wikipedia; not with semantic_scholar (127.0.0.1 is not")
-    assert answering.removeprefix("http://") in known.egress
-    assert "127.0.0.1:1;" not in known.egress
-    local = await _probed(resolved(web(SILENT), corpus="manual", web=True), web(SILENT))
-    assert (local.web, providers_words(local.providers)[:13]) == (False, "with corpus; ")
-    with pytest.raises(CommandError, match=r"wikipedia: 127\.0\.0\.1 is not reachable") as refused:
-        await _probed(resolved(web(SILENT)), web(SILENT))
-    assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
-    assert "or set up tavily: set TAVILY_API_KEY" in str(refused.value)
+    await preflight(context, wanted, RunOptions())
+    assert "the workers decide where text goes" in capsys.readouterr().err
 
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
-    """With a second one for its calls it is a remark; without, the run is refused with the remedy."""
+    """With a second one for its calls the run begins; without, it is refused with the remedy."""
     with pytest.raises(CommandError, match=r"127\.0\.0\.1:1 cannot be used now.*\n.*ANTHROPIC_BASE_URL") as refused:
-        await _probed(resolved(model_at(SILENT), corpus="manual"), model_at(SILENT))
+        await require_endpoint(resolved(model_at(SILENT), corpus="manual"), model_at(SILENT))
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
     spare = {"spare": EndpointSettings(base_url=answering)}
     two = Settings(models=ModelsSettings(default=["m", "spare:n"], base_url=SILENT, endpoints=spare))
-    known = await _probed(resolved(two, corpus="manual"), two)
-    assert any("127.0.0.1:1 cannot be used now" in line for line in known.advice)
+    await require_endpoint(resolved(two, corpus="manual"), two)
+    await require_endpoint(resolved(Settings(), corpus="manual"), Settings())
 
 
 def test_a_resumed_run_sends_passages_to_no_other_host() -> None:

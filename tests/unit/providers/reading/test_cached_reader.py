@@ -113,7 +113,7 @@ async def test_a_page_that_the_content_store_lost_is_fetched_again(desk: Desk, d
     assert (await desk.reader().read(URL)).cached
 
 
-async def test_a_kept_page_is_given_to_those_whose_domains_it_keeps_to(desk: Desk) -> None:
+async def test_a_cached_page_is_returned_to_those_whose_domains_allow_it(desk: Desk) -> None:
     """Fetched for one run, refused to another by any address on its way, and given to a third without asking again."""
     reader = desk.reader()
     await reader.read(URL)
@@ -146,7 +146,7 @@ async def test_a_page_refused_to_one_is_read_for_another(desk: Desk) -> None:
 
 
 async def test_a_page_that_cannot_be_read_is_tried_again(desk: Desk) -> None:
-    """A failure is raised as it is, and never kept."""
+    """A failure is raised as it is, and never cached."""
     desk.site.error = SourceUnreadable("http_status", "the site answers 503")
     for _ in range(2):
         with pytest.raises(SourceUnreadable):

@@ -15,7 +15,6 @@ from providers.reading.document_kinds import (
     provisional_kind,
 )
 from providers.reading.documents import extract, read_page
-from tests.fakes.documents import one_page_pdf, pdf_of
 from tests.fakes.hostile_pages import pdf
 from tests.fakes.office_documents import (
     archive_of,
@@ -25,6 +24,8 @@ from tests.fakes.office_documents import (
     mail,
     notebook,
     odt,
+    one_page_pdf,
+    pdf_of,
     presentation,
     saved,
     workbook,
@@ -218,15 +219,16 @@ def test_text_is_decoded_by_what_fits(raw: bytes, charset: str | None, text: str
 
 def test_a_declared_type_must_agree_with_the_content() -> None:
     """Types that are not read are refused, and so is a page that is a program."""
-    assert parse_content_type("text/html, text/html; charset=UTF-8").charset == "utf-8"
+    assert parse_content_type("text/html, text/html; charset=UTF-8") == ("text/html", "utf-8")
     assert provisional_kind(None, b"PK\x03\x04").endswith("wordprocessingml.document")
     assert kind_of_body("text/plain", b"a,b\n1,2", "values.csv") == "text/csv"
     for declared, opening in (
-        ("image/png", b"\x89PNG"), ("text/html", b"MZ\x90"), ("application/pdf", b"<html>"), ("text/html", b"PK\x03\x04"),
+        ("text/html", b"MZ\x90"), ("application/pdf", b"<html>"), ("text/html", b"PK\x03\x04"),
         ("application/epub+zip", b"<html>"),
     ):  # fmt: skip
         with pytest.raises(SourceUnreadable) as caught:
             provisional_kind(declared, opening)
         assert caught.value.kind == "wrong_type"
-    with pytest.raises(SourceUnreadable):
-        parse_content_type("text/html, image/png")
+    for header in ("text/html, image/png", "image/png", "nonsense"):
+        with pytest.raises(SourceUnreadable):
+            parse_content_type(header)

@@ -8,7 +8,7 @@ import pytest
 from providers.domains import Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import WebReader
 from providers.reading.robots import Robots

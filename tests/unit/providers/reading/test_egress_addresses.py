@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
-from providers.reading.egress.addresses import (
+from providers.reading.egress.address_rules import (
     GLOBAL_IPV6,
     SPECIAL_IPV4,
     canonical_host,

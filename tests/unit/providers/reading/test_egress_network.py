@@ -9,7 +9,7 @@ import httpcore2
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading.egress.addresses import IpAddress
+from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import GuardedBackend
 from providers.reading.reader import POLICY

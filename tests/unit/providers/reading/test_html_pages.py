@@ -30,6 +30,7 @@ def read(body: str, head: str = "", url: str = URL) -> Extraction:
         ("<pre>$ ls <b>-l</b>\n  out <span hidden>no</span></pre>", "```\n$ ls -l\n  out\n```"),
         ("<table><caption>Sizes</caption><tr><th>a<th>b<tr><td>1 | 2<td><code>x_y</code></table>",
          "Sizes\n\n| a | b |\n| --- | --- |\n| 1 \\| 2 | `x_y` |"),
+        ("<table><tr><td>menu<td><table><tr><th>a<th>b<tr><td>1<td>2</table></table>", "menu\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"),
         ("<table><tr><td><h2>Left</h2><p>in a layout</p><td>right</table>", "## Left\n\nin a layout\n\nright"),
         ("<p>2<sup>32</sup>, x<sub>i</sub>, 1<sup>st</sup>, note<sup><a href=#n>[1]</a></sup></p>", "2^32, x_i, 1st, note"),
         ("<p>one<br>two</p>three<div>four</div>five", "one\ntwo\n\nthree\n\nfour\n\nfive"),

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.robots import (
     FAILURE_SECONDS,
@@ -85,7 +85,7 @@ async def test_the_most_specific_rule_for_us_counts(site: Site) -> None:
     assert len(site.server.asked) == 1
 
 
-async def test_rules_are_kept_for_a_day(site: Site) -> None:
+async def test_rules_are_fetched_once_a_day(site: Site) -> None:
     """A site is asked for its rules once a day, not once a page."""
     site.server.pages["/robots.txt"] = rules("User-agent: *\nDisallow: /x")
     assert not await site.allows("/x")

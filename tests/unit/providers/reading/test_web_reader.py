@@ -9,7 +9,7 @@ import pytest
 from providers.errors import RateLimited, SourceUnreadable
 from providers.interfaces import Reader
 from providers.isolation.pool import SubprocessPool
-from providers.reading.egress.addresses import host_and_port
+from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots

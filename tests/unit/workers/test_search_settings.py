@@ -13,7 +13,7 @@ from providers.search.declarations import declared_names
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
 from workers.resolution_inputs import search_choices, web_search_of
-from workers.search_providers import open_search_providers, search_model, user_agent
+from workers.searching import open_search_providers, search_model, user_agent
 from workers.settings.loading import Settings, SettingsError, load_settings
 
 SERVICES = [name for name in declared_names() if name != "anthropic"]

@@ -1,0 +1,192 @@
+"""The search pool: every provider that the settings allow, behind its limits and the cache of all workers."""
+
+import asyncio
+import importlib.metadata
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import SecretStr
+
+from activities.searching import SearchingActivities
+from contracts.vocabulary import Tier
+from providers.credentials import ensure_key
+from providers.errors import NotConfigured, ProviderError
+from providers.interfaces import Limiter, Notebooks, SearchProvider
+from providers.models.endpoints import split_name
+from providers.models.prices import PriceTable
+from providers.search.anthropic_search import AnthropicSearch
+from providers.search.availability import probe, usable
+from providers.search.corpus import CorpusLibrary
+from providers.search.declarations import BY_MODEL, search_declaration
+from providers.search.decorators import CachedSearch, LimitedSearch
+from providers.search.web_api import web_client
+from providers.shared.circuit_breaker import CircuitBreaker
+from providers.shared.rates import ServiceLimits
+from workers.settings.loading import APPLICATION, Settings
+from workers.settings.models import PUBLIC_HOST, host_of
+from workers.settings.web_search import WebSearchSettings
+from workers.shared_state import SharedState
+
+REMEMBERED_SECONDS: Final = 60.0
+"""Time for which a worker remembers whether a provider could be reached."""
+CIRCUIT_OPEN: Final = "circuit breaker open after repeated failures"
+
+
+async def open_searching(
+    settings: Settings,
+    library: CorpusLibrary,
+    shared: SharedState,
+    limiter: Limiter,
+    notebooks: Notebooks,
+    stack: AsyncExitStack,
+) -> SearchingActivities:
+    """Create the activities with every usable provider; the stack closes their connections."""
+    opened = open_search_providers(settings.web_search, contact=settings.web.contact, model=search_model(settings))
+    web = await stack.enter_async_context(opened)
+    circuits = CircuitBreaker(shared.store)
+    prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
+    cached = {
+        name: CachedSearch(
+            LimitedSearch(provider, service_of(name), limiter, circuits, prices.get(name)),
+            shared.cache,
+            getattr(provider, "instance", ""),
+        )
+        for name, provider in web.items()
+    }
+    return SearchingActivities({library.name: library, **cached}, Availability(web, circuits).unavailable, notebooks)
+
+
+def service_of(provider: str) -> str:
+    """The key of a provider in rate limits and circuit breakers."""
+    return f"search/{provider}"
+
+
+def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
+    """The configured rate limits by service."""
+    configured = settings.search.requests_per_minute
+    return {service_of(name): _per_minute(rate) for name, rate in configured.items()}
+
+
+def _per_minute(rate: float) -> ServiceLimits:
+    """A whole number of requests, in the shortest window that gives the rate."""
+    requests = max(1, int(rate))
+    return ServiceLimits(requests=requests, window_seconds=60.0 * requests / rate)
+
+
+class Availability:
+    """The providers that a run can use: those that can be reached and whose circuit breaker is closed."""
+
+    def __init__(self, providers: Mapping[str, SearchProvider], circuits: CircuitBreaker) -> None:
+        self._providers = providers
+        self._circuits = circuits
+        self._known: dict[str, tuple[float, str | None]] = {}
+
+    async def unavailable(self, names: Sequence[str]) -> dict[str, str]:
+        """The providers that a run should not use, each with the reason.
+
+        An open circuit breaker excludes a provider while another one is left; after half a minute one run tries it
+        again. If no other provider can be reached, those with an open breaker are used nevertheless: as with models, a
+        breaker saves time where there is an alternative, and is no reason to refuse a run.
+        """
+        reasons = await asyncio.gather(*(self._why_unreachable(name) for name in names))
+        missing = {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
+        reachable = [name for name in names if name not in missing]
+        allowed = await asyncio.gather(*(self._allows(name) for name in reachable))
+        open_ = [name for name, allows in zip(reachable, allowed, strict=True) if not allows]
+        return missing if len(open_) == len(reachable) else missing | dict.fromkeys(open_, CIRCUIT_OPEN)
+
+    async def _allows(self, name: str) -> bool:
+        try:
+            return await self._circuits.allow(service_of(name))
+        except ProviderError:  # breakers only save time: without them every provider is used
+            return True
+
+    async def _why_unreachable(self, name: str) -> str | None:
+        known = self._known.get(name)
+        if known is None or time.monotonic() - known[0] > REMEMBERED_SECONDS:
+            known = (time.monotonic(), await probe(self._providers[name]))
+            self._known[name] = known
+        return known[1]
+
+
+@dataclass(frozen=True)
+class SearchModel:
+    """A model whose endpoint searches the web, for the provider `anthropic`."""
+
+    model: str
+    api_key: SecretStr | None = None
+    base_url: str | None = None
+    """None for the public address."""
+    prices: PriceTable | None = None
+
+    def variables(self) -> dict[str, str]:
+        """As the provider's variables."""
+        given = {"RESEARCH_MODEL": self.model, "ANTHROPIC_BASE_URL": self.base_url}
+        given["ANTHROPIC_API_KEY"] = None if self.api_key is None else self.api_key.get_secret_value()
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def search_model(settings: Settings) -> SearchModel | None:
+    """The first configured model whose endpoint has a web search of its own, or None.
+
+    A model with a malformed key is skipped; its own calls report the key.
+    """
+    models, keys = settings.models, settings.model_keys()
+    endpoints = models.usable_endpoints(keys)
+    for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
+        endpoint, model = split_name(written, models.endpoints)
+        public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
+        if endpoint not in endpoints or (public and endpoint not in keys) or not _is_well_formed(keys.get(endpoint)):
+            continue
+        if models.capabilities_at(endpoint, model).searches_web:
+            prices = PriceTable(models.prices)
+            return SearchModel(model, keys.get(endpoint), models.address_of(endpoint), prices)
+    return None
+
+
+def _is_well_formed(key: SecretStr | None) -> bool:
+    try:
+        if key is not None:
+            ensure_key(key.get_secret_value(), "its variable")
+    except NotConfigured:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def open_search_providers(
+    settings: WebSearchSettings,
+    names: Sequence[str] | None = None,
+    *,
+    contact: str | None = None,
+    model: SearchModel | None = None,
+) -> AsyncIterator[dict[str, SearchProvider]]:
+    """Open all usable providers by name, or only `names`; they are closed after the block.
+
+    Every request carries `contact`. With a `model` there is the provider `anthropic`, whether a run would choose it or
+    not. Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
+    """
+    choices = {choice.name: choice for choice in settings.choices(model_offers_search=model is not None)}
+    ready = [*(name for name in usable(list(choices.values())) if name != BY_MODEL), *([BY_MODEL] if model else [])]
+    for name in names or ():
+        if name not in choices:
+            raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
+        if name not in ready:
+            raise NotConfigured(f"the provider {name} cannot be used: {choices[name].reason}")
+    async with web_client(user_agent(contact)) as client:
+        opened: dict[str, SearchProvider] = {}
+        for name in ready if names is None else names:
+            declaration = search_declaration(name)
+            if name == BY_MODEL and model is not None:
+                opened[name] = AnthropicSearch(client, declaration, model.variables(), model.prices)
+            else:
+                opened[name] = declaration.open(client, settings.values())
+        yield opened
+
+
+def user_agent(contact: str | None = None) -> str:
+    """Name the product and a contact, which Wikimedia requires of every client."""
+    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} ({contact or 'self-hosted research'})"
