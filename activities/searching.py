@@ -34,7 +34,7 @@ class SearchingActivities:
     """Made with the search providers of this worker, by name."""
 
     def __init__(self, providers: Mapping[str, SearchProvider], check: Check, notebooks: Notebooks) -> None:
-        """`check` finds the providers that cannot be asked; hits are written into `notebooks`."""
+        """`check` finds the unavailable providers; hits are written into `notebooks`."""
         self._providers = providers
         self._check = check
         self._notebooks = notebooks

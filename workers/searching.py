@@ -114,7 +114,7 @@ class Availability:
 
 @dataclass(frozen=True)
 class SearchModel:
-    """A model whose endpoint searches the web: what the provider `anthropic` needs."""
+    """A model whose endpoint searches the web, for the provider `anthropic`."""
 
     model: str
     api_key: SecretStr | None = None

@@ -1,4 +1,4 @@
-"""Which search providers can be used: set up, chosen for a run, and reachable."""
+"""Availability of search providers: set up, chosen for a run, and reachable."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a sea
 def provider_choices(
     values: Mapping[str, str], order: Sequence[str] | None = None, *, model_offers_search: bool = False
 ) -> list[ProviderChoice]:
-    """Every provider of `order` with whether it can be asked and why, and where its queries go.
+    """Every provider of `order`: available or not, with the reason, and the host that its queries go to.
 
     `values` are variables by name; `model_offers_search` is whether the configured model's endpoint searches the web.
     Raises KeyError for an unknown provider.
@@ -42,13 +42,13 @@ def provider_choices(
 
 
 def malformed(values: Mapping[str, str]) -> dict[str, str]:
-    """Provider → what is wrong with the key or the address that is set for it; the others are used."""
+    """Provider → fault of the key or the address that is set for it; the others are used."""
     reasons = {name: _malformed(search_declaration(name), values) for name in declared_names() if name != BY_MODEL}
     return {name: why for name, why in reasons.items() if why is not None}
 
 
 def usable(choices: Sequence[ProviderChoice]) -> list[str]:
-    """Names of those that can be asked, in order."""
+    """Names of the available providers, in order."""
     return [choice.name for choice in choices if choice.available]
 
 
@@ -61,12 +61,12 @@ def choose(
 ) -> list[ProviderChoice]:
     """The providers of a run.
 
-    Named ones: these alone, in the order in which they are named, those that cannot be asked with their reason. One
-    that has none of the types is asked for the first of them nevertheless, and warns of what it lacks.
+    Named ones: these alone, in the order in which they are named, unavailable ones with their reason. One that has none
+    of the types is used for the first of them nevertheless, and its responses warn.
 
-    Else every available one that has one of the types, and the `broken` ones, unavailable. Where nothing that searches
-    the web at large is set up, the fallbacks count as web. If none is available, all that could be set up, with their
-    reasons. Raises ValueError for an unknown name.
+    Else every available one that has one of the types, and the `broken` ones, unavailable. Without a provider of the
+    web at large, the fallbacks count as web. If none is available, all that could be set up, with their reasons. Raises
+    ValueError for an unknown name.
     """
     if names is not None:
         known = {choice.name: choice for choice in choices}
@@ -84,7 +84,7 @@ def choose(
 
 
 def advice(choices: Sequence[ProviderChoice]) -> list[str]:
-    """What to set for better searches, given what a run uses; nothing where it searches the web at large."""
+    """Advise on better searches, given the providers of a run; empty if one of them searches the web at large."""
     web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
     return [ADVICE] if web and all(search_declaration(name).fallback for name in web) else []
 
@@ -133,20 +133,20 @@ def _web_at_large(choices: Sequence[ProviderChoice]) -> bool:
 
 
 def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:
-    """The choice, asked for further types where it has none of these."""
+    """The choice, with further types where it has none of these."""
     if set(choice.source_types) & set(types):
         return choice
     return choice.model_copy(update={"source_types": [*choice.source_types, *added]})
 
 
 async def probe(provider: SearchProvider, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Why the provider's address cannot be reached, or None; one without an address (a folder) always can."""
+    """The reason why the provider cannot be reached, or None; one without an address (a folder) always can."""
     address: str | None = getattr(provider, "address", None)
     return None if address is None else await probe_address(address.replace("{language}", "en"), seconds=seconds)
 
 
 async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Connect, with TLS where the address has it, and hang up: no query, nothing that could be charged.
+    """Connect, with TLS where the address has it, and hang up: no query is sent, and no search charged.
 
     The reason if that fails within `seconds`.
     """

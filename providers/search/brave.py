@@ -35,7 +35,7 @@ class BraveResults(Wire):
 
 
 class BraveAnswer(Wire):
-    """Answer of `/res/v1/web/search`; `web` is missing where nothing was found."""
+    """Answer of `/res/v1/web/search`; `web` is missing without results."""
 
     type: str
     web: BraveResults | None = None

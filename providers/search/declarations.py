@@ -44,18 +44,18 @@ class SearchDeclaration:
     other_variables: tuple[str, ...] = ()
     """Further required variables; none of them is a secret."""
     filters: frozenset[str] = frozenset()
-    """Which of `domains_allow`, `domains_deny`, `language` and `dates` the service applies. Hits outside the domains
-    are removed in any case; for the other filters the response carries a warning."""
+    """Those of `domains_allow`, `domains_deny`, `language` and `dates` that the service applies. Hits outside the
+    domains are removed in any case; for the other filters the response has a warning."""
     paid: bool = False
-    """Whether a search may be charged; the amount depends on the account's plan and is unknown."""
+    """A search may be charged; the amount depends on the account's plan and is unknown."""
     fallback: bool = False
-    """Whether it is asked for web pages only where no other provider of the web at large is set up."""
+    """It is used for web pages only where no other provider of the web at large is set up."""
     refused_hint: str = ""
-    """What to look at when the service refuses a call."""
+    """Advice for a call that the service refuses."""
 
     @property
     def required_variables(self) -> tuple[str, ...]:
-        """The variables without which it cannot be asked."""
+        """The variables without which it cannot be used."""
         key = (self.key_variable,) if self.key_variable and self.key_required else ()
         return (*key, *(() if self.address else (self.address_variable,)), *self.other_variables)
 
@@ -148,7 +148,7 @@ def _problem(name: str, found: object) -> str:
 
 
 def declared_names() -> tuple[str, ...]:
-    """The names of all providers in the order in which a run asks them; the model's endpoint comes last."""
+    """The names of all providers in the order of their use; the model's endpoint comes last."""
     return (*(name for name in _declared if name != BY_MODEL), BY_MODEL)
 
 

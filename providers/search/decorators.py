@@ -38,7 +38,7 @@ class LimitedSearch:
         self._cost_usd = cost_usd
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """The provider's answer. Raises what it raises, and `RateLimited` when the request must wait."""
+        """Return the provider's answer. Raises its errors, and `RateLimited` when the request must wait."""
         async with self._limiter.permit(self._service, f"{request.research_id}/{request.operation}"):
             try:
                 answer = await self._provider.search(request)
@@ -57,7 +57,7 @@ class LimitedSearch:
 
 
 class CachedSearch:
-    """Answers from the cache where it can. Such an answer says so, and costs nothing."""
+    """Answers from the cache where possible; such an answer is marked as cached, and free."""
 
     def __init__(self, provider: SearchProvider, cache: Cache, instance: str = "") -> None:
         """`instance` separates services of one name at several addresses (`WebSearch.instance`)."""
@@ -67,7 +67,7 @@ class CachedSearch:
         self._instance = instance
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises what the provider raises; of callers that wait for one answer, one alone pays."""
+        """Return hits in rank order. Raises the provider's errors; of callers that wait for one answer, one pays."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
         key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}

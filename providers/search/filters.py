@@ -28,7 +28,7 @@ class Days:
 
     @property
     def given(self) -> bool:
-        """Whether there is a bound at all."""
+        """True if there is a bound at all."""
         return self.first is not None or self.last is not None
 
     def both(self) -> tuple[date, date]:
@@ -37,7 +37,7 @@ class Days:
         return first, self.last or max(today(), first)
 
     def exclude(self, published: str | None) -> bool:
-        """Whether a stated day, month or year certainly lies outside; a text that is no date never does."""
+        """Return true if a stated day, month or year certainly lies outside; a text that is no date never does."""
         try:
             earliest, latest = _span(published or "")
         except InvalidCall:
@@ -67,7 +67,7 @@ def filters_of(request: SearchRequest) -> Filters:
 
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
-    """What the provider cannot do of what is requested, one line each. Any of them has web pages."""
+    """List the parts of a request that the provider cannot do, one line each. Every provider has web pages."""
     dates = bool(request.published_from or request.published_to)
     lines = {
         f"has no {request.source_type.value} search of its own": (

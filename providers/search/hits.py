@@ -50,8 +50,8 @@ def hits_of(
 ) -> list[SearchHit]:
     """The hits of a request; a hit's rank is its place in the service's own list.
 
-    Results are dropped without a usable address, if repeated, and outside the domains and days of the request, whatever
-    the service made of these.
+    Results are dropped without a usable address, if repeated, and outside the domains and days of the request, even if
+    the service was given these.
     """
     filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
     for rank, result in enumerate(results, start=max(0, request.offset) + 1):
@@ -107,7 +107,7 @@ def plain(text: str | None, longest: int) -> str:
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:
-    """A query cut at a word to what a service accepts."""
+    """Cut a query at a word to the limits of a service."""
     query = " ".join(one_line(clean(text)).split(" ")[:words])
     if len(query) <= characters:
         return query

@@ -66,7 +66,7 @@ Result = TypeVar("Result", bound=Record)
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
-    """The connections that all search services share; nothing of the environment changes them."""
+    """The connections that all search services share, independent of the environment."""
     # Below this level the libraries log whole URLs, and with them what a person searches for.
     for library in ("httpx2", "httpcore2", "httpx", "httpcore", "googleapiclient", "semanticscholar"):
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -82,7 +82,7 @@ def web_client(user_agent: str) -> httpx2.AsyncClient:
 class WebSearch:
     """Base of the providers: a service at its address, with its key in a header, so that no URL contains it.
 
-    `instance` tells apart services of one name at several addresses, for the cache.
+    `instance` separates services of one name at several addresses, for the cache.
     """
 
     answer_seconds = ANSWER_SECONDS
@@ -202,7 +202,7 @@ class WebSearch:
         return Unavailable(f"{self.declaration.label}: the connection failed ({type(error).__name__})")
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
-        """The error that a status stands for; the explanation is looked at and never passed on."""
+        """The error for a status; the explanation is read and never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         said = explanation[:4_000].decode("utf-8", "replace").lower()
         hint = f": {service.refused_hint}" if service.refused_hint else ""

@@ -37,7 +37,7 @@ class CorpusDefinition(StrictContract):
     """Language of its documents; empty: detected when they are first indexed."""
 
     def selects(self, path: str) -> bool:
-        """Return true for a relative path that belongs to the corpus; names that begin with a dot never do."""
+        """Return true for a relative path that belongs to the corpus; names with a dot in front never do."""
         parts = PurePosixPath(path).parts
         if any(part.startswith(".") for part in parts):
             return False
@@ -58,7 +58,7 @@ def corpus_name(path: Path) -> str:
 
 
 class CorpusRegistry:
-    """The definitions; `corpora.json` is read each time, so that workers see what a command registered."""
+    """The definitions; `corpora.json` is read each time, so that workers see the registrations of a command."""
 
     def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
         self._home = home
@@ -113,7 +113,7 @@ class CorpusRegistry:
 
 
 def path_address(path: str) -> str:
-    """A relative path as it is in addresses and in the index: valid Unicode, with unsafe characters escaped."""
+    """A relative path in the form of addresses and of the index: valid Unicode, with unsafe characters escaped."""
     escaped = UNSAFE.sub(lambda found: b"%%%02X" % found.group()[0], os.fsencode(path))
     try:
         return escaped.decode("utf-8")

@@ -48,7 +48,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (keys, content='', tokenize=
 
 
 class IndexDamaged(Exception):
-    """The file is no usable index: it has to be built anew."""
+    """The file is no usable index, and has to be replaced."""
 
 
 class Chunk(NamedTuple):
@@ -83,7 +83,7 @@ def translated_errors(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index for reading, as it is at this moment.
+    """Open an index for reading, in its present state.
 
     Raises `CorpusUnknown` if there is none of this format, `IndexDamaged`, `Unavailable`.
     """
@@ -158,7 +158,7 @@ class IndexReader:
         return [Chunk._make(row) for row in rows]
 
     def nearest_key(self, key: str) -> str | None:
-        """The most similar key of the index that begins with the same letter, or None."""
+        """The most similar key of the index with the same first letter, or None."""
         self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, words, row)")
         rows = self._database.execute(
             "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
@@ -187,10 +187,10 @@ class IndexReader:
 
 
 class IndexWriter(IndexReader):
-    """Writes an index; whoever has the corpus's lock has the only one."""
+    """Writes an index, under the lock of the corpus."""
 
     def __init__(self, path: Path, identity: str) -> None:
-        """`identity` names what the index is made of: another folder needs another index. Raises `IndexDamaged`."""
+        """`identity` is of the folder and its language: another one needs another index. Raises `IndexDamaged`."""
         self._folder = path.parent
         with translated_errors(self._folder):
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
@@ -281,5 +281,5 @@ class IndexWriter(IndexReader):
 
 
 def _quoted(keys: Iterable[str]) -> str:
-    """An FTS5 expression for any of the keys; nothing in them is syntax."""
+    """An FTS5 expression for any of the keys, free of syntax in them."""
     return " OR ".join('"' + key.replace('"', '""') + '"' for key in keys)

@@ -1,4 +1,4 @@
-"""Reading one file for the index: runs in a child process and returns what the writer only has to insert."""
+"""Reading one file for the index, in a child process: the writer only inserts the result."""
 
 import hashlib
 import zlib

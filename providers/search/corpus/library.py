@@ -127,7 +127,7 @@ class CorpusLibrary:
         return await self.describe(name)
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """What a run would search now; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        """The documents that a run would search now; none before the first `refresh`. Raises `CorpusUnknown`."""
         if self._published is not None and (found := await self._published.find(name)) is not None:
             return found.corpus
         definition = self._registry.get(name)
@@ -204,13 +204,13 @@ async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     return _document(place.as_uri(), raw, found.text, found)
 
 
-def _look_up(path: Path, ask: Callable[[IndexReader], T], otherwise: T) -> T:
-    """Ask an index; `otherwise` where there is no usable one, which the next refresh builds."""
+def _look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
+    """Query an index; the default where there is no usable one, which the next refresh builds."""
     try:
         with open_index(path) as index:
-            return ask(index)
+            return query(index)
     except (CorpusUnknown, IndexDamaged):
-        return otherwise
+        return default
 
 
 def _document(url: str, raw: bytes, text: str, found: DocumentFacts | Extraction) -> ExtractedDocument:

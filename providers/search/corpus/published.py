@@ -50,7 +50,7 @@ class Snapshot(Contract):
 
 
 def open_published(content_url: str | None, home: Path) -> "PublishedIndexes | None":
-    """The snapshots of a store that hosts share; None where nothing is shared."""
+    """The snapshots of a store that hosts share; None for a store of one host."""
     if content_url is None or is_on_this_host(content_url):
         return None
     files = f"{content_url.rstrip('/')}/corpus-content"
@@ -86,7 +86,7 @@ class PublishedIndexes:
         return await asyncio.to_thread(self._newest.names)
 
     async def withdraw(self, name: str) -> None:
-        """Let no further run search a corpus; present runs go on with their snapshots. Raises `Unavailable`."""
+        """Let no further run search a corpus; present runs continue with their snapshots. Raises `Unavailable`."""
         await asyncio.to_thread(self._newest.remove, name)
 
     async def find(self, name: str, digest: str = "") -> Snapshot | None:

@@ -64,7 +64,7 @@ def search_index(path: Path, corpus: str, language: str, request: SearchRequest)
 
 
 def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
-    """The keys to look for: the stems, and the parts of compounds."""
+    """The keys of a query: the stems, and the parts of compounds."""
     known = set(stems)
     found = (word_keys(word, language) for word in words(text))
     return list(dict.fromkeys([*stems, *(key for keys in found if keys[0] in known for key in keys)]))

@@ -49,7 +49,7 @@ async def file_lock(path: Path) -> AsyncIterator[None]:
 async def refresh_index(
     definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None, *, rebuild: bool = False
 ) -> None:
-    """Make the index match the folder; `rebuild` begins with none. Raises `CorpusUnknown`, `StorageFull`,
+    """Make the index match the folder; `rebuild` removes it first. Raises `CorpusUnknown`, `StorageFull`,
     `Unavailable`.
     """
     index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

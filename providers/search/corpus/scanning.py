@@ -1,6 +1,6 @@
-"""The files of a folder, without opening one, and refusal of those that look like keys and passwords.
+"""The files of a folder, without opening one, and refusal of keys and passwords among them.
 
-Whoever names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
+An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
 """
 
 import os
@@ -85,7 +85,7 @@ def refuse_key_name(path: str) -> None:
 
 
 def refuse_key(content: bytes | str) -> None:
-    """Raise `SourceUnreadable` secret for bytes or a text that is a private key, whatever its file is called."""
+    """Raise `SourceUnreadable` secret for bytes or a text that is a private key, under any file name."""
     start = content[:KEY_BYTES]
     if PRIVATE_KEY.match(start.encode("utf-8", "replace") if isinstance(start, str) else start):
         raise SourceUnreadable("secret", WHY)

@@ -1,4 +1,4 @@
-"""Which providers can be asked, and which of them a run uses."""
+"""The providers that are available, and those that a run uses."""
 
 import pytest
 
@@ -63,14 +63,14 @@ def test_everything_set_makes_all_available_in_order() -> None:
     assert usable(provider_choices(values)) == names
 
 
-def test_another_order_is_kept() -> None:
-    """An operator may say who is asked first (S0-102)."""
+def test_another_order_is_possible() -> None:
+    """An operator may choose the order (S0-102)."""
     choices = provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "tavily"])
     assert usable(choices) == ["wikipedia", "tavily"]
 
 
 def test_none_available_is_an_empty_list() -> None:
-    """Whoever chooses from an order without any available one sees that nothing is left (S0-102)."""
+    """An order without any available provider gives no name (S0-102)."""
     assert usable(provider_choices({}, ["tavily", "brave"])) == []
 
 
@@ -80,7 +80,7 @@ def test_an_unknown_provider_is_an_error() -> None:
         provider_choices({}, ["altavista"])
 
 
-def test_choices_say_where_queries_go_and_for_what() -> None:
+def test_choices_have_hosts_and_types() -> None:
     """An operator's address takes the place of the service's, without the user that may be in it (X-16)."""
     addresses = {
         "SEARXNG_URL": "http://me:word@search.example:8080/searx",
@@ -105,7 +105,7 @@ def test_choices_say_where_queries_go_and_for_what() -> None:
 
 @pytest.mark.parametrize("variables", [["TAVILY_API_KEY"], ["GOOGLE_API_KEY", "GOOGLE_CSE_ID"], ["SEARXNG_URL"]])
 def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
-    """It is used where no other provider of the web at large is set up, and says so otherwise (X-16)."""
+    """It is used where no other provider of the web at large is set up, and has a reason elsewhere (X-16)."""
     alone = by_name(provider_choices({}, model_offers_search=True))["anthropic"]
     beside = by_name(provider_choices(set_to(variables), model_offers_search=True))["anthropic"]
     assert alone.available
@@ -114,7 +114,7 @@ def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
 
 
 def test_a_provider_that_the_operator_left_out_makes_nothing_superfluous() -> None:
-    """A key for a provider outside the configured order does not stand in the way of the model's search."""
+    """A key for a provider outside the configured order does not rule out the model's search."""
     choices = provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "anthropic"], model_offers_search=True)
     assert usable(choices) == ["wikipedia", "anthropic"]
 
@@ -132,7 +132,7 @@ def test_a_provider_that_the_operator_left_out_makes_nothing_superfluous() -> No
     ],
 )
 def test_a_malformed_value_costs_its_provider_alone(values: dict[str, str], reason: str) -> None:
-    """A slip of the pen makes one provider unavailable with that reason, and is reported beside the others (S0-102)."""
+    """A slip of the pen makes one provider unavailable with that reason, and is reported with the others (S0-102)."""
     choices = provider_choices(values, model_offers_search=True)
     chosen = choose(choices, None, WEB, broken=malformed(values))
     assert [(choice.name, choice.available) for choice in chosen] == [
@@ -144,7 +144,7 @@ def test_a_malformed_value_costs_its_provider_alone(values: dict[str, str], reas
 
 
 def test_named_providers_are_used_alone() -> None:
-    """In the order in which they are named, each once; one that cannot be asked stays, with its reason (X-16)."""
+    """In the order in which they are named, each once; an unavailable one stays, with its reason (X-16)."""
     choices = provider_choices({"BRAVE_API_KEY": "k"})
     chosen = choose(choices, ["wikipedia", "tavily", "brave", "wikipedia"], WEB)
     assert [(choice.name, choice.available) for choice in chosen] == [
@@ -153,14 +153,14 @@ def test_named_providers_are_used_alone() -> None:
     assert chosen[1].reason == "set TAVILY_API_KEY"
 
 
-def test_a_named_provider_is_asked_whatever_it_has() -> None:
-    """Whoever names one wants it asked: it says itself that it has no news."""
+def test_a_named_provider_is_used_for_any_type() -> None:
+    """A provider that is named is used, and its response warns that it has no news."""
     (chosen,) = choose(provider_choices({}), ["wikipedia"], NEWS)
     assert chosen.source_types == [SourceType.WEB, SourceType.NEWS]
 
 
-def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
-    """A slip of the pen is told from a missing key."""
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    """A slip of the pen is not taken for a missing key."""
     with pytest.raises(ValueError, match="called altavista; there are: tavily, google, semantic_scholar, brave"):
         choose(provider_choices({}), ["altavista"], WEB)
 
@@ -177,16 +177,18 @@ def test_a_name_that_nobody_knows_lists_the_known_ones() -> None:
         ([], ACADEMIC, ["semantic_scholar"]),
     ],
 )
-def test_whoever_has_a_wanted_type_is_used(variables: list[str], types: list[SourceType], names: list[str]) -> None:
-    """Without any key, articles and papers stand in for the web at large (S0-102, S0-171)."""
+def test_providers_of_a_requested_type_are_used(
+    variables: list[str], types: list[SourceType], names: list[str]
+) -> None:
+    """Without any key, articles and papers replace the web at large (S0-102, S0-171)."""
     chosen = choose(provider_choices(set_to(variables)), None, types)
     assert [choice.name for choice in chosen] == names
     assert all(choice.available for choice in chosen)
     assert all(set(choice.source_types) & set(types) for choice in chosen)
 
 
-def test_papers_stand_in_for_the_web_only_where_nobody_searches_it() -> None:
-    """Whoever goes by the types of a choice asks Semantic Scholar for web pages exactly then."""
+def test_papers_replace_the_web_only_where_no_provider_searches_it() -> None:
+    """The types of a choice have the web for Semantic Scholar exactly then."""
     without = by_name(choose(provider_choices({}), None, WEB))["semantic_scholar"]
     assert without.source_types == [SourceType.ACADEMIC, SourceType.WEB]
     both = by_name(choose(provider_choices({}), None, [*WEB, *ACADEMIC]))["semantic_scholar"]
@@ -220,7 +222,7 @@ def test_a_type_that_nobody_has_names_what_to_set() -> None:
 def test_advice_where_coverage_is_narrow(
     variables: list[str], model: bool, types: list[SourceType], lines: list[str]
 ) -> None:
-    """A run over articles and papers alone says what would widen it; no other run is lectured."""
+    """A run over articles and papers alone has advice to widen it; no other run has."""
     choices = provider_choices(set_to(variables), model_offers_search=model)
     assert advice(choose(choices, None, types)) == lines
     assert "TAVILY_API_KEY" in ADVICE
@@ -229,7 +231,7 @@ def test_advice_where_coverage_is_narrow(
 
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_a_connection_is_all_that_a_probe_takes(name: str) -> None:
-    """No query is sent, so that nothing is charged; a refused connection is a reason with host and port."""
+    """No query is sent, and no search charged; a refused connection is a reason with host and port."""
     async with SearchApis() as server, open_provider(name, server.url(name)) as provider:
         assert await probe(provider) is None
         assert server.asked == []

@@ -110,8 +110,8 @@ async def test_a_store_that_is_away_costs_no_answer() -> None:
     assert (await limited(Provider(), CircuitBreaker(away())).search(asking("tavily"))).provider == "tavily"
 
 
-async def test_a_repeated_search_says_so_and_costs_nothing() -> None:
-    """Another run's same search gets the same hits and warnings; nobody is asked and nobody is charged (S0-177)."""
+async def test_a_repeated_search_is_cached_and_free() -> None:
+    """Another run's same search gets the same hits and warnings; no service is asked and no run charged (S0-177)."""
     provider = Provider()
     search = CachedSearch(provider, Cache(MemorySharedStore()))
     first = await search.search(asking("tavily", domains_allow=["a.example", "b.example"]))
@@ -160,7 +160,7 @@ def test_every_field_of_a_request_is_judged() -> None:
 
 
 async def test_one_of_the_callers_that_wait_books_the_cost_of_a_failure() -> None:
-    """Several runs that wait for one answer all get its failure; only one of them books what it cost."""
+    """Several runs that wait for one answer all get its failure; only one of them books its cost."""
     error = RateLimited("wait", retry_after=3)
     error.usage = Usage(cost_usd=0.5)
     provider = Provider(error)

@@ -19,7 +19,7 @@ OTHERS = [name for name in PROVIDERS if name != "wikipedia"]
 
 
 def applies(name: str, filtered: str) -> bool:
-    """Whether a service applies a filter itself."""
+    """Return true if a service applies a filter itself."""
     return filtered in search_declaration(name).filters
 
 
@@ -60,7 +60,7 @@ PLACES = things(
     ],
 )
 async def test_hits_keep_to_the_domains(name: str, allow: list[str], deny: list[str], expected: list[str]) -> None:
-    """Whether the service does it or not, one domain, several, many, or a whole zone; by one request (X-16)."""
+    """One domain, several, many, or a whole zone, by the service or afterwards; by one request (X-16)."""
     async with SearchApis(results=PLACES) as server:
         answer = await search(name, server, domains_allow=allow, domains_deny=deny)
     assert titles(answer) == expected
@@ -82,7 +82,7 @@ async def test_filtered_hits_are_replaced_from_further_down(name: str) -> None:
 
 @every_provider
 async def test_a_language_is_applied_or_the_response_warns(name: str) -> None:
-    """Services that know languages get one in their own spelling; the others say that they cannot (X-16)."""
+    """Services that know languages get one in their own spelling; the others warn that they cannot (X-16)."""
     rows = things({"language": "de"}, {"language": "en"}, {"language": "ja"}, {})
     async with SearchApis(results=rows) as server:
         german = await search(name, server, language="de")
@@ -152,7 +152,7 @@ async def test_hits_keep_to_the_days(name: str, first: str | None, last: str | N
 async def test_filters_are_sent_in_the_services_own_form(
     name: str, given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    """What a service can apply is in the request itself (X-16)."""
+    """A filter that a service can apply is in the request itself (X-16)."""
     async with SearchApis() as server:
         await search(name, server, **given)
     (asked,) = server.asked
@@ -201,7 +201,7 @@ async def test_news_come_from_an_index_of_news_or_the_response_warns(name: str) 
     ],
 )
 async def test_a_filter_without_meaning_is_refused(name: str, given: dict[str, Any]) -> None:
-    """No query leaves with it, and nothing is guessed."""
+    """No query leaves with it, and no meaning is guessed."""
     async with SearchApis() as server:
         with pytest.raises(InvalidCall):
             await search(name, server, **given)
@@ -252,5 +252,5 @@ def test_only_dates_certainly_outside_are_excluded(published: str | None, outsid
     ],
 )
 def test_days_have_both_ends_where_a_service_needs_them(given: tuple[str, str], days: tuple[date, date]) -> None:
-    """A month stands for all its days; an open end is long ago or today."""
+    """A month means all its days; an open end is long ago or today."""
     assert filters_of(asking("tavily", published_from=given[0], published_to=given[1])).days.both() == days

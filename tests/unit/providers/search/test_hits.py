@@ -34,7 +34,7 @@ def hits_among(*found: RawResult, **narrowed: Any) -> list[Any]:
     ],
 )
 def test_texts_are_one_line_without_markup(given: str | None, shown: str) -> None:
-    """Tags, control and bidirectional characters go, signs that only look like tags stay; a limit is never exceeded."""
+    """Tags, control and bidirectional characters go, signs that are no tags stay; a limit is never exceeded."""
     assert plain(given, 100) == shown
 
 
@@ -64,7 +64,7 @@ def test_no_address_is_no_hit(url: str | None) -> None:
 
 
 def test_queries_are_cut_at_a_word() -> None:
-    """The limit of a service holds in characters and in words."""
+    """The limit of a service is in characters and in words."""
     assert shorten_query("one two three", 8) == shorten_query("one two three", 7) == "one two"
     assert shorten_query("onetwothree", 5) == "onetw"
     assert shorten_query("a b c d", 100, 2) == "a b"
@@ -72,7 +72,7 @@ def test_queries_are_cut_at_a_word() -> None:
 
 @generated(ANY_TEXT, ANY_TEXT, ANY_TEXT)
 def test_no_text_at_all_breaks_a_hit(title: str, rest: str, published: str) -> None:
-    """Whatever a service sends, hits are made that can be written down, or none."""
+    """From any text of a service come hits that can be serialized, or none."""
     found = RawResult(f"https://{rest}", title, rest, published, authors=[title], doi=rest)
     for hit in hits_among(found, published_from="2024"):
         assert hit.model_validate_json(hit.model_dump_json()) == hit

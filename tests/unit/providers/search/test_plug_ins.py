@@ -1,4 +1,4 @@
-"""Search providers of installed packages: the example of the documentation, built, installed and asked."""
+"""Search providers of installed packages: the example of the documentation, built, installed and used."""
 
 import json
 import os
@@ -65,8 +65,8 @@ def site(tmp_path: Path) -> Path:
     return place
 
 
-async def test_the_example_is_installed_and_asked(site: Path, tmp_path: Path) -> None:
-    """Another process finds the provider of an installed package, with its variables, and asks it (X-16)."""
+async def test_the_example_is_installed_and_used(site: Path, tmp_path: Path) -> None:
+    """Another process finds the provider of an installed package, with its variables, and searches through it (X-16)."""
     async with ExampleService() as service:
         environment = os.environ | {
             "PYTHONPATH": f"{ROOT}:{site}",
@@ -113,7 +113,7 @@ TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="htt
 def test_a_bad_plug_in_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, problem: str
 ) -> None:
-    """Every command ends with what is wrong with which provider; the others stay as they are."""
+    """Every command ends with a message that names provider and problem; the others stay declared."""
     entry = EntryPoint(name, value, declarations.ENTRY_POINTS)
     monkeypatch.setattr(declarations, "entry_points", lambda group: EntryPoints([entry]).select(group=group))
     sys.modules.setdefault(__name__, sys.modules[test_a_bad_plug_in_is_named.__module__])

@@ -22,7 +22,7 @@ async def answered(name: str, answer: Any, **given: Any) -> SearchResponse:
 
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_a_cost_is_known_or_called_unknown(name: str) -> None:
-    """Free services cost nothing; where a plan decides, no figure is made up; a model's search has its price."""
+    """Free services cost 0; where a plan decides, no figure is made up; a model's search has its price."""
     async with SearchApis() as server:
         cost = (await search(name, server)).cost_usd
     if name == "anthropic":
@@ -42,7 +42,7 @@ async def test_tavily_is_asked_for_one_cheap_search() -> None:
 
 
 async def test_dates_of_news_become_iso_dates() -> None:
-    """A date in a mail's form is read; one that is none is unknown and excludes nothing (X-16)."""
+    """A date in a mail's form is read; one that is none is unknown and excludes no result (X-16)."""
     dates = ["Tue, 05 Mar 2024 10:00:00 GMT", "0000", "3 days ago", "May 17, 2024"]
     rows = [{"url": f"https://{n}.example/", "published_date": text} for n, text in enumerate(dates)]
     hits = (await answered("tavily", {"results": rows}, published_from="2024")).hits
@@ -59,7 +59,7 @@ async def test_a_used_up_plan_is_a_quota(status: int) -> None:
 @pytest.mark.parametrize("count", [1, 3, 7, 10, 20])
 @pytest.mark.parametrize("offset", [0, 1, 5, 10, 13, 20, 57, 90, 139, 199])
 def test_a_page_of_brave_contains_the_first_requested_result(offset: int, count: int) -> None:
-    """Whatever the offset, there is a page that the service takes; whole pages are its own pages."""
+    """For any offset there is a page that the service takes; whole pages are its own pages."""
     length, page = page_for(offset, count)
     assert 1 <= length <= LONGEST_PAGE
     assert 0 <= page <= LAST_PAGE
@@ -68,7 +68,7 @@ def test_a_page_of_brave_contains_the_first_requested_result(offset: int, count:
 
 
 async def test_brave_gives_the_right_hits_for_an_odd_offset() -> None:
-    """The hits from the fourteenth on, although no page begins there; without news boxes, videos and bold type."""
+    """The hits from the fourteenth on, although no page starts there; without news boxes, videos and bold type."""
     async with SearchApis() as server:
         answer = await search("brave", server, max_results=4, offset=13)
     assert [hit.rank for hit in answer.hits] == [14, 15, 16, 17]
@@ -77,15 +77,15 @@ async def test_brave_gives_the_right_hits_for_an_odd_offset() -> None:
     assert (sent["result_filter"], sent["text_decorations"]) == ("web", "false")
 
 
-async def test_an_instance_of_searxng_that_refuses_json_says_what_to_allow() -> None:
+async def test_an_instance_of_searxng_that_refuses_json_names_the_setting() -> None:
     """403 is how an instance answers whose settings do not allow the format."""
     async with SearchApis("403") as server:
         with pytest.raises(NotConfigured, match=r"json under search\.formats"):
             await search("searxng", server)
 
 
-async def test_silent_engines_of_searxng_are_a_failure_where_nothing_was_found() -> None:
-    """Nothing found because nobody answered is not nothing found."""
+async def test_silent_engines_of_searxng_are_a_failure_without_results() -> None:
+    """An empty answer of engines that did not answer is not taken for no hits."""
     with pytest.raises(Unavailable, match="gave no answer"):
         await answered("searxng", {"results": [], "unresponsive_engines": [["example", "timeout"]]})
 
@@ -133,9 +133,9 @@ async def test_errors_of_a_wiki_with_status_200_are_errors(code: str, kind: type
 
 
 async def test_the_language_of_wikipedia_is_its_host() -> None:
-    """English is asked where no language is given, or no wiki is known, which is a warning.
+    """English is used where no language is given, or no wiki is known, which is a warning.
 
-    Outside the domains of a request nobody is asked: all articles have one host.
+    Outside the domains of a request no request is made: all articles have one host.
     """
     rows = [Item(0, "", "Katze", "", language="de"), Item(1, "", "Cat", "", language="en")]
     async with SearchApis(results=rows) as server:
@@ -155,7 +155,7 @@ async def test_the_language_of_wikipedia_is_its_host() -> None:
 
 
 async def test_googles_library_asks_once_at_our_address_with_our_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The description of the interface comes with the package, and nothing of the environment leads the key elsewhere.
+    """The description of the interface comes with the package, and no variable of the environment leads the key elsewhere.
 
     Date and author come from the page's head.
     """
@@ -187,7 +187,7 @@ async def test_a_very_long_query_to_google_is_still_one_request() -> None:
     assert server.asked[0].headers["x-http-method-override"] == "GET"
 
 
-async def test_an_unknown_engine_of_google_says_what_to_check() -> None:
+async def test_an_unknown_engine_of_google_names_what_to_check() -> None:
     """A refused call names the variable that is most likely wrong; a missing key is refused before (S0-171)."""
     async with SearchApis() as server:
         with pytest.raises(InvalidCall, match="check GOOGLE_CSE_ID"):
@@ -316,7 +316,7 @@ async def test_an_answer_without_results_is_a_paid_failure(
 
 
 async def test_an_empty_account_is_a_matter_of_configuration() -> None:
-    """400 for an empty account says who has to pay; a gateway without a key gets no credential."""
+    """400 for an empty account names the account that has to pay; a gateway without a key gets no credential."""
     async with open_provider("anthropic", "http://127.0.0.1:1", ANTHROPIC_API_KEY="k") as provider:
         said = b'{"error": {"message": "Your credit balance is too low"}}'
         error = provider.error(400, [], said)  # type: ignore[attr-defined]

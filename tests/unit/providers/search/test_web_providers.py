@@ -16,7 +16,7 @@ OURS = [name for name in PROVIDERS if name != "google"]
 
 
 async def failure(name: str, server: SearchApis, **given: Any) -> ProviderError:
-    """The error of a search: it says neither the key nor the query, and one request was made for it."""
+    """The error of a search: it has neither the key nor the query, and one request was made for it."""
     with pytest.raises(ProviderError) as raised:
         await search(name, server, **given)
     error = raised.value
@@ -29,7 +29,7 @@ async def failure(name: str, server: SearchApis, **given: Any) -> ProviderError:
 
 @every_provider
 async def test_hits_come_typed_in_rank_order_by_one_request(name: str) -> None:
-    """A search gives clean hits of this provider, ranked from 1, by exactly one request that says who asks (X-16)."""
+    """A search gives clean hits of this provider, ranked from 1, by exactly one request with our name (X-16)."""
     async with SearchApis() as server:
         answer = await search(name, server, max_results=5)
     assert answer.provider == name
@@ -114,7 +114,7 @@ async def test_trouble_on_the_other_side_may_pass(name: str, scenario: str) -> N
     ],
 )
 async def test_a_broken_answer_is_unavailable_in_clear_words(name: str, scenario: str, message: str) -> None:
-    """Whatever is no whole answer of the documented form is a failure, never fewer hits."""
+    """An answer that is not whole and of the documented form is a failure, never fewer hits."""
     async with SearchApis(scenario) as server:
         error = await failure(name, server)
     assert isinstance(error, Unavailable)
@@ -142,7 +142,7 @@ async def test_an_answer_has_limits_of_size_and_time(name: str, scenario: str, m
 
 @every_provider
 async def test_silence_has_a_time_limit(name: str) -> None:
-    """A service that takes the request and says nothing is given up (X-16)."""
+    """A service that takes the request and stays silent is given up (X-16)."""
     async with SearchApis("never") as server:
         error = await failure(name, server, seconds=0.2)
     assert isinstance(error, Unavailable)
@@ -169,7 +169,7 @@ async def test_a_refused_connection_is_unavailable(name: str) -> None:
 
 @every_provider
 async def test_redirects_are_not_followed(name: str) -> None:
-    """A service that has moved is reported with the variable of its address; nobody else gets the key."""
+    """A service that has moved is reported with the variable of its address; no other server gets the key."""
     async with SearchApis() as elsewhere, SearchApis("redirect", location=elsewhere.url(name)) as server:
         error = await failure(name, server)
     assert isinstance(error, NotConfigured)
@@ -179,7 +179,7 @@ async def test_redirects_are_not_followed(name: str) -> None:
 
 @every_provider
 async def test_a_wrong_address_is_not_taken_for_no_hits(name: str) -> None:
-    """404 refuses the call and says where to look."""
+    """404 refuses the call and names what to check."""
     async with SearchApis("404") as server:
         error = await failure(name, server)
     assert isinstance(error, InvalidCall)
@@ -207,7 +207,7 @@ async def test_packed_answers_and_broken_characters_are_read(name: str) -> None:
 
 @every_provider
 async def test_an_offset_goes_on_where_the_last_page_ended(name: str) -> None:
-    """Two pages of five are the same hits and ranks as one of ten; beyond the last result there is nothing."""
+    """Two pages of five are the same hits and ranks as one of ten; beyond the last result there are none."""
     async with SearchApis() as server:
         whole = (await search(name, server, max_results=10)).hits
         parts = (await search(name, server, max_results=5)).hits
@@ -230,7 +230,7 @@ async def test_queries_are_fitted_to_the_service(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if name != "wikipedia"])
 async def test_only_addresses_that_can_be_read_become_hits(name: str) -> None:
-    """Other schemes, hidden hosts and repetitions are left out; the ranks of the others stay."""
+    """Other schemes, hidden hosts and repetitions are dropped; the ranks of the others stay."""
     bad = ["javascript:alert(1)", "ftp://a.example/", "https://user:word@b.example/", "https://c.example/\u202ex"]
     bad += ["https://[half/", "/relative", "https://good.example/#again", "https://e.example:99999/"]
     urls = ["https://good.example/", *bad, "HTTP://Other.Example/a b#part"]
@@ -244,7 +244,7 @@ async def test_only_addresses_that_can_be_read_become_hits(name: str) -> None:
 
 @every_provider
 async def test_neither_keys_nor_queries_enter_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A key travels in a header alone, and libraries that would log URLs, headers and bodies are kept quiet."""
+    """A key travels in a header alone, and libraries that would log URLs, headers and bodies are silenced."""
     caplog.set_level(logging.DEBUG)
     for scenario in ("good", "403_quota", "wrong_shape"):
         async with SearchApis(scenario) as server:
@@ -299,7 +299,7 @@ def rows_of(name: str, answer: Any) -> list[Any]:
 
 @every_provider
 async def test_an_odd_result_costs_at_most_itself(name: str) -> None:
-    """Whatever one result has in one field, the results around it are found, at their own ranks (X-16).
+    """With any value in one field of one result, the results around it are found, at their own ranks (X-16).
 
     A result that is none takes a rank; an answer without one usable result is a failure, never no hits.
     """

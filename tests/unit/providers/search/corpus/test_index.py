@@ -1,4 +1,4 @@
-"""The index file: full disks, other owners, removals, its size, and what it is made of."""
+"""The index file: full disks, other owners, removals, its size and its parts."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ Page = tuple[FoundFile, IndexedFile]
 
 
 def a_file(folder: Path, name: str, words: str) -> Page:
-    """A file as it is read for the index."""
+    """A file, read for the index."""
     (folder / name).write_text(words)
     return FoundFile(name, name, 1, 1), read_for_index(str(folder), name, "en")
 
@@ -51,7 +51,7 @@ def test_a_full_disk_leaves_the_index_as_it_was(tmp_path: Path) -> None:
 
 
 def test_an_index_of_another_folder_is_not_reused(tmp_path: Path) -> None:
-    """An index belongs to one folder and language; for another it is built from nothing."""
+    """An index belongs to one folder and language; for another it is replaced."""
     for _ in range(2):
         writer_of(tmp_path / "index.sqlite3", "one").close()
     with pytest.raises(IndexDamaged):
@@ -65,7 +65,7 @@ OFTEN = [1 / rank for rank in range(1, len(WORDS) + 1)]
 
 
 def made_pages(folder: Path, count: int) -> Iterator[tuple[Page, int]]:
-    """Pages of Markdown with their length: nothing in them is markup that an index drops."""
+    """Pages of Markdown with their length: free of markup that an index drops."""
     chance = random.Random(7)
     for number in range(count):
         sections = [
@@ -127,7 +127,7 @@ def test_an_index_is_smaller_than_twice_its_documents(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["UPDATE documents SET text = x'00ff00'", "DROP TABLE words"])
 def test_damage_inside_the_file_is_recognized(tmp_path: Path, damage: str) -> None:
-    """Whatever cannot be read of it makes an index that has to be built again, and crashes no worker."""
+    """Any part that cannot be read makes an index that has to be replaced, and crashes no worker."""
     index = tmp_path / "index.sqlite3"
     with closing(writer_of(index)) as writer:
         writer.write([a_file(tmp_path, "a.md", "some words of a vacuum")])
@@ -176,7 +176,7 @@ def test_documents_are_ranked_by_their_best_section(tmp_path: Path) -> None:
 
 
 def test_raw_pages_of_sphinx_are_no_documents(tmp_path: Path) -> None:
-    """Beside the pages that were made of them they say everything twice; a folder of that name alone is read."""
+    """They repeat the pages that were made of them; a folder of that name alone is read."""
     made, other = tmp_path / "made", tmp_path / "other"
     for folder in (made, other):
         (folder / "_sources").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Keys that lie in a folder of documents: left out with a reason, whatever they are called, and never read."""
+"""Keys that lie in a folder of documents: skipped with a reason, under any name, and never read."""
 
 import gzip
 import os
@@ -24,7 +24,7 @@ async def pool():
 
 @pytest.fixture
 def folder(tmp_path):
-    """Documents, and between them what nobody meant."""
+    """Documents, and keys between them."""
     made = tmp_path / "project"
     for place in ("keys", ".ssh", "notes"):
         (made / place).mkdir(parents=True)
@@ -52,7 +52,7 @@ SECRET = {
 }
 
 
-async def test_keys_are_left_out_and_named(tmp_path, folder, pool):
+async def test_keys_are_skipped_and_named(tmp_path, folder, pool):
     """By name or by content, hidden or not, packed or linked; a page about keys is a document, and links lead nowhere."""
     library = CorpusLibrary(tmp_path / "home", pool)
     library.add("project", folder)
@@ -65,7 +65,7 @@ async def test_keys_are_left_out_and_named(tmp_path, folder, pool):
 
 
 async def test_a_key_cannot_be_read_by_its_address(tmp_path, folder, pool):
-    """What the index leaves out is read by no run, indexed or not."""
+    """A file that the index skips is read by no run, indexed or not."""
     library = CorpusLibrary(tmp_path / "home", pool)
     library.add("project", folder)
     for path in sorted(SECRET):
@@ -75,7 +75,7 @@ async def test_a_key_cannot_be_read_by_its_address(tmp_path, folder, pool):
 
 
 async def test_a_document_that_becomes_a_key_is_forgotten(tmp_path, folder, pool):
-    """Its text leaves the index at the next look."""
+    """Its text leaves the index at the next refresh."""
     library = CorpusLibrary(tmp_path / "home", pool)
     library.add("project", folder)
     await library.refresh("project")
@@ -86,5 +86,5 @@ async def test_a_document_that_becomes_a_key_is_forgotten(tmp_path, folder, pool
 
 @pytest.mark.parametrize("name", ["keys.md", "environment.md", "credentials.md", "pem.html", "id_rsa.md", "monkey.txt"])
 def test_documents_about_keys_are_no_keys(name):
-    """A name is looked at as a whole."""
+    """A name counts as a whole."""
     assert not is_key_name(name)

@@ -81,7 +81,7 @@ async def test_code_is_searched_and_words_are_counted_by_document(library):
 
 
 async def test_words_that_occur_nowhere_are_counted_as_zero(library):
-    """The honesty rules can say in how many documents each word occurs."""
+    """A response has the number of documents of each word, and the nearest spelling of an absent one."""
     await library.refresh("manual")
     response = await ask(library, "CockroachDB sharding")
     assert response.hits == []
@@ -119,7 +119,7 @@ HOSTILE_QUERIES = (
 
 
 async def test_any_text_is_a_valid_query(library):
-    """What people type never becomes search syntax, and never an error."""
+    """No input becomes search syntax, or an error."""
     for text in HOSTILE_QUERIES:
         response = await ask(library, text)
         assert response.provider == "corpus"
@@ -127,7 +127,7 @@ async def test_any_text_is_a_valid_query(library):
 
 
 async def test_only_changed_files_are_read_again(library, folder):
-    """A second refresh reads nothing; a changed, a new and a removed file are noticed."""
+    """A second refresh reads no file; a changed, a new and a removed file are noticed."""
     seen = []
     before = await library.refresh("manual")
     assert await library.refresh("manual", seen.append) == before
@@ -154,7 +154,7 @@ async def test_the_digest_depends_on_paths_and_contents_alone(tmp_path, folder, 
 
 
 async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, folder, tmp_path):
-    """Nothing in a folder can hang or break indexing; each odd file is named with its kind."""
+    """No file of a folder can hang or break indexing; each odd one is named with its kind."""
     (folder / "empty.txt").touch()
     (folder / "blob.md").write_bytes(bytes(range(256)) * 8)
     (folder / "style.css").write_text("p { color: red }")
@@ -192,7 +192,7 @@ async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, fold
 
 
 async def test_office_documents_are_found_and_read_with_their_pages(tmp_path, pool):
-    """Sheets and slides are searched like pages; an old format is left out with what to do about it."""
+    """Sheets and slides are searched like pages; an old format is skipped with advice."""
     root = tmp_path / "office"
     root.mkdir()
     (root / "plan.pptx").write_bytes(saved(presentation()))
@@ -250,8 +250,8 @@ OUTSIDE = (
 )  # fmt: skip
 
 
-async def test_addresses_cannot_leave_the_folder(library, folder, tmp_path):
-    """No spelling of a path reaches what is not a document of the corpus."""
+async def test_addresses_stay_within_the_folder(library, folder, tmp_path):
+    """No spelling of a path reaches a file outside the corpus."""
     (tmp_path / "secret.md").write_text("secret")
     (folder / ".hidden.md").write_text("secret")
     (folder / "out.md").symlink_to(tmp_path / "secret.md")
@@ -261,8 +261,8 @@ async def test_addresses_cannot_leave_the_folder(library, folder, tmp_path):
         assert caught.value.kind in {"outside", "not_found", "not_a_file"}, path
 
 
-async def test_a_file_changed_since_indexing_is_read_anew(library, folder):
-    """Reading never serves a text that the file no longer holds."""
+async def test_a_file_changed_since_indexing_is_read_again(library, folder):
+    """Reading never returns a text that is no longer in the file."""
     await library.refresh("manual")
     (folder / "vacuum.html").write_text("<p>Other words.</p>")
     document = await library.read("corpus:manual/vacuum.html")
@@ -270,7 +270,7 @@ async def test_a_file_changed_since_indexing_is_read_anew(library, folder):
 
 
 async def test_include_and_exclude_patterns(tmp_path, folder, pool):
-    """Patterns choose the files of a corpus, and nothing else can be read from it."""
+    """Patterns choose the files of a corpus, and no other file can be read from it."""
     definition = CorpusDefinition(
         name="manual", path=folder, include=("*.html",), exclude=("guide/*",), authority="low"
     )
@@ -295,7 +295,7 @@ async def test_other_processes_see_what_a_command_registered(tmp_path, folder, p
 
 
 async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool):
-    """A name nobody defined and a folder that is gone are said to be so."""
+    """An undefined name and a folder that is gone have errors of their own."""
     for call in (library.refresh("x"), library.describe("x"), library.skipped("x"), library.read("corpus:x/y")):
         with pytest.raises(CorpusUnknown):
             await call
@@ -310,7 +310,7 @@ async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool)
 
 
 async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
-    """The second one waits for the first and finds nothing left to read."""
+    """The second one waits for the first and finds no file left to read."""
     other = CorpusLibrary(tmp_path / "home", pool)
     progress = []
     first, second = await asyncio.gather(
@@ -320,7 +320,7 @@ async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
     assert sorted(one.total for one in progress if one.done == one.total) == [0, 4]
 
 
-async def test_a_damaged_index_is_built_anew(library, tmp_path):
+async def test_a_damaged_index_is_replaced(library, tmp_path):
     """An index that SQLite cannot read is replaced, not reported as an empty corpus."""
     before = await library.refresh("manual")
     index = tmp_path / "home/indexes/manual.sqlite3"
@@ -331,8 +331,8 @@ async def test_a_damaged_index_is_built_anew(library, tmp_path):
     assert await ask(library, "checkpoint") == answer
 
 
-async def test_an_index_of_another_version_is_built_anew(library, folder, tmp_path):
-    """Whatever another version has left is no state of the corpus: searching, reading and indexing do without it."""
+async def test_an_index_of_another_version_is_replaced(library, folder, tmp_path):
+    """An index of another version is no state of the corpus: searching, reading and indexing do without it."""
     before = await library.refresh("manual")
     answer = await ask(library, "checkpoint")
     index = tmp_path / "home/indexes/manual.sqlite3"
@@ -356,7 +356,7 @@ async def test_an_index_of_another_version_is_built_anew(library, folder, tmp_pa
 
 
 async def test_a_kill_between_batches_loses_no_batch(library, folder, tmp_path):
-    """What was committed before a kill is kept, and only the rest is read again."""
+    """Batches committed before a kill stay, and only the rest is read again."""
     await library.refresh("manual")
     with sqlite3.connect(tmp_path / "home/indexes/manual.sqlite3") as database:
         database.execute("DELETE FROM meta WHERE key IN ('digest', 'indexed_at')")

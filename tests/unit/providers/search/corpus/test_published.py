@@ -64,7 +64,7 @@ async def ask(library: CorpusLibrary, text: str, digest: str = "") -> SearchResp
 async def test_a_host_without_the_folder_searches_and_reads(
     store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
 ) -> None:
-    """It finds and reads exactly what the host with the folder does, and is told the same of the corpus."""
+    """It finds and reads exactly the same as the host with the folder, and describes the corpus alike."""
     here = library_of(store, tmp_path / "here", pool, folder)
     there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
     snapshot = await here.refresh("manual")
@@ -100,10 +100,10 @@ async def test_a_run_keeps_to_its_snapshot(
     assert "Zebras" in (await there.read("corpus:manual/locks.md", after.digest)).text
 
 
-async def test_what_is_published_is_not_published_again(
+async def test_a_published_state_is_not_published_again(
     store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
 ) -> None:
-    """An index that is up to date writes nothing, and a host fetches an index file once."""
+    """An index that is up to date makes no write, and a host fetches an index file once."""
     here = library_of(store, tmp_path / "here", pool, folder)
     await here.refresh("manual")
     await ask(here, "autovacuum")
@@ -114,10 +114,8 @@ async def test_what_is_published_is_not_published_again(
     assert {key for _, key, _ in store.requests} == {"team/corpora/manual.json"}
 
 
-async def test_an_unpublished_corpus_is_told_as_such(
-    store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool
-) -> None:
-    """A host without the folder says that another one has to index it; a state that nobody published likewise."""
+async def test_an_unpublished_corpus_is_unknown(store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool) -> None:
+    """The error of a host without the folder names the remedy; an unpublished state has the same."""
     there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
     assert (await there.describe("manual")).indexed_at == ""
     for attempt in (there.refresh("manual"), ask(there, "zebra"), ask(there, "zebra", "sha256:" + "0" * 64)):
@@ -173,7 +171,7 @@ async def test_the_cache_of_a_host_is_bounded(
 async def test_snapshots_that_no_session_names_are_removed(
     store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of old snapshots those that sessions name stay whole; of others goes what no snapshot holds any more."""
+    """Old snapshots that sessions name stay whole; of others the files go that no snapshot needs."""
     monkeypatch.setattr(published, "RETAINED", timedelta(days=-1))
     here = library_of(store, tmp_path / "here", pool, folder)
     first = await here.refresh("manual")
