@@ -68,16 +68,6 @@ def test_a_run_of_which_nothing_is_stored_goes_on(bench: Bench) -> None:
     assert "--set is ignored when joining a run" in resumed.errors
 
 
-def test_a_run_goes_on_when_the_engine_has_stopped_since(bench: Bench) -> None:
-    """Its database outlives the engine: it is started, asked, and the run is joined."""
-    begun(bench, "stopped")
-    bench.stop_server()
-    assert bench.run("resume", "nobody").returncode == 2
-    bench.stop_server()
-    resumed = on(bench, "stopped", "--out", "stopped")
-    assert resumed.end() == 0, resumed.errors
-
-
 def test_a_resumed_run_asks_for_the_model_that_it_began_with(bench: Bench, endpoint: str) -> None:
     """Without its endpoint it is refused before any work; with the flags that the last line names it goes on."""
     model = ("--model", "fake", "--model-url", endpoint)

@@ -1,28 +1,44 @@
-"""Gathering: search, read as soon as the own search returned, merge in a fixed order."""
+"""Gathering: search for sub-queries, read the best hits, take the results into the state.
+
+Searches run in parallel, reads too. Hits are chosen in the order of the sub-queries: each may read its guaranteed
+share as soon as its own search and those before it have returned; the rest of the budget goes rank by rank once all
+have returned. A source that was found twice belongs to the lowest (sub-query, rank). So the order of arrival decides
+nothing.
+"""
 
 import asyncio
-from typing import Any
+from dataclasses import dataclass
+from itertools import zip_longest
 
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
 from contracts.addresses import canonical_url
-from contracts.evidence import SearchHit, Source
+from contracts.evidence import Candidate, SearchHit, Source
 from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.request import SourceType, published_between
 from contracts.texts import shorten
-from workflows.phases.gathering_results import Gathered, merge
+from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.provider_searches import Answers, Searching
-from workflows.rules.allocation import Allotment, Identity, allot, guaranteed_share, unread
-from workflows.rules.duplicates import Identities
+from workflows.rules.duplicates import Identities, register_sources
+from workflows.rules.query_matching import record_of
 from workflows.rules.scoping import known_record
 from workflows.rules.sub_queries import room_of, sources_left
+from workflows.run.accounting import account
 from workflows.run.activity_options import read_options
-from workflows.run.call_errors import is_cancelled
+from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
+
+
+@dataclass
+class Read:
+    """A source under way: the first hit of it, and its record."""
+
+    hit: SearchHit
+    record: "asyncio.Task[ReadRecord]"
 
 
 class Gathering:
@@ -35,180 +51,286 @@ class Gathering:
         most: int | None = None,
         only: frozenset[str] | None = None,
     ) -> None:
-        """With `most`, at most so many sources are read in this pass; with `only`, those at these addresses.
-
-        Addresses are canonical, and such as searches of these sub-queries have found.
-        """
+        """Read at most `most` sources in this pass, and of `only` these canonical addresses, if they are given."""
+        limits, state = run.resolved.limits, run.state
         self._run = run
         self._sub_queries = sub_queries
-        self._known = frozenset(run.state.sources)
-        self._ledger = {page.id: page for page in run.state.ledger.pages}
-        """Pages that were read before this agent began: what was read then is taken, and no request is made."""
-        limits = run.resolved.limits
-        left = sources_left(run.state, limits)
-        self._budget = left if most is None else min(left, most)
         self._only = only
+        self._ledger = {page.id: page for page in state.ledger.pages}
+        """Pages that the run had read before this agent started: their records are taken over without a request."""
+        self._known = frozenset(state.sources)
+        left = sources_left(state, limits)
+        self._budget = left if most is None else min(left, most)
         self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
+        """Sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries)
-        self._turns = asyncio.Semaphore(limits.max_parallel)
-        self._reading = asyncio.Semaphore(limits.max_parallel_reads)
-        self._found = Gathered(run, limits.max_sources_per_query)
-        self._requests: dict[str, tuple[SearchHit, ReadRequest]] = {}
-        """The hit for which each read was begun, and with what, by source."""
+        self._searches_at_once = asyncio.Semaphore(limits.max_parallel)
+        self._reads_at_once = asyncio.Semaphore(limits.max_parallel_reads)
+        self._identities = Identities({**self._ledger, **state.sources}, state.aliases)
+        self._answers: dict[str, Answers] = {}
+        """By sub-query; none for those whose hits an earlier pass stored."""
+        self._responses: dict[str, SearchResponse] = {}
+        self._reads: dict[str, Read] = {}
 
     async def carry_out(self) -> None:
-        """Search and read; whatever happens, what was finished is merged into the state.
+        """Search and read. Finished searches and reads are in the state afterwards, whatever happens.
 
-        Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+        Raises `Interrupted` or `asyncio.CancelledError`.
         """
-        pipelines = [asyncio.ensure_future(self._pipeline(i, query)) for i, query in enumerate(self._sub_queries)]
+        searches = [asyncio.ensure_future(self._search(query)) for query in self._sub_queries]
         try:
-            await self._run.within_limits(self._everything(pipelines))
+            await self._run.within_limits(self._choose_and_read(searches))
         except (Interrupted, asyncio.CancelledError):
-            await self._run.abandon([*pipelines, *self._found.reads.values()])
-            self._merge(complete=False)
+            await self._run.abandon([*searches, *(read.record for read in self._reads.values())])
+            self._take_results(complete=False)
             raise
-        self._merge(complete=True)
+        self._take_results(complete=True)
 
-    async def _everything(self, pipelines: list["asyncio.Task[None]"]) -> None:
-        await asyncio.gather(*pipelines)
-        identity_of = self._identities().identity_of
-        for choice in self._allotment(identity_of).chosen:
-            self._start_read(identity_of(choice.hit), choice.hit)
-        await self._run.host.settle(list(self._found.reads.values()))
-        await self._judge_as_owned(identity_of)
-
-    async def _judge_as_owned(self, identity_of: Identity) -> None:
-        """A page that was read for the hit that came first is judged by the one that it belongs to in the end.
-
-        The snippet and the date of a hit count in a judgement; the page itself is in the cache by now.
-        """
-        again: list[asyncio.Task[ReadRecord]] = []
-        for choice in self._allotment(identity_of).chosen:
-            identity = identity_of(choice.hit)
-            if identity in self._ledger:
-                continue
-            first, (hit, begun) = self._found.reads[identity], self._requests[identity]
-            request = begun if choice.hit == hit else self._read_request(identity, choice.hit)
-            if request != begun and not first.cancelled() and first.exception() is None:
-                # What the first reading left in the notebook goes with the run.
-                self._run.state.note_entry(first.result().entry)
-                self._found.reads[identity] = asyncio.ensure_future(
-                    self._read_again(request, choice.hit, first.result())
-                )
-                again.append(self._found.reads[identity])
-        await self._run.host.settle(again)
-
-    async def _pipeline(self, position: int, query: PlanNode) -> None:
-        """One sub-query: its search, then at once the reads of its guaranteed share."""
-        stored = [candidate.hit for candidate in self._run.state.candidates if candidate.sub_query_id == query.id]
+    # --- search and choose -----------------------------------------------------------------------------------------
+    async def _search(self, query: PlanNode) -> None:
+        """Search for one sub-query, unless an interrupted or repeated pass has its hits already."""
+        run, stored = self._run, [one.hit for one in self._run.state.candidates if one.sub_query_id == query.id]
         if stored:
-            # An interrupted or repeated gathering has this answer already: it is not asked for again.
-            self._found.responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
-        else:
-            async with self._turns:
-                self._run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
-                self._take(query, await self._searching.search(query))
-        share = guaranteed_share(self._budget, len(self._sub_queries), position, self._room[query.id])
-        identities = self._identities()
-        for hit in unread(self._to_read(query.id), self._known, identities.identity_of)[:share]:
-            self._start_read(identities.identity_of(hit), identities.leader_of(hit))
-
-    def _take(self, query: PlanNode, answers: Answers) -> None:
-        run, why = self._run, answers.failed
-        self._found.answers[query.id] = answers
-        if why is not None:
-            run.branch_failed(f"search for “{shorten(query.text, 150)}”: {why}")
-            run.note("task.failed", f"search failed: {query.text}: {why}", sub_query_id=query.id)
+            self._responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
             return
-        response = self._searching.response(answers)
-        self._found.responses[query.id] = response
+        async with self._searches_at_once:
+            run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
+            self._answers[query.id] = answers = await self._searching.search(query)
+        if answers.failed is not None:
+            run.branch_failed(f"search for “{shorten(query.text, 150)}”: {answers.failed}")
+            run.note("task.failed", f"search failed: {query.text}: {answers.failed}", sub_query_id=query.id)
+            return
+        self._responses[query.id] = response = self._searching.response(answers)
         run.note("status", f"{len(response.hits)} found: {query.text}", sub_query_id=query.id, found=len(response.hits))
 
-    def _start_read(self, identity: str, hit: SearchHit) -> None:
-        if identity not in self._found.reads and identity not in self._known:
-            request = self._read_request(identity, hit)
-            self._requests[identity] = hit, request
-            page = self._ledger.get(identity)
-            work = self._read(request, hit) if page is None else self._take_known(page)
-            self._found.reads[identity] = asyncio.ensure_future(work)
+    async def _choose_and_read(self, searches: list["asyncio.Task[None]"]) -> None:
+        share = max(1, self._budget // max(1, len(searches)))
+        for query, search in zip(self._sub_queries, searches, strict=True):
+            await search
+            hits = self._hits(query)
+            for hit in hits:
+                self._identities.add(hit)
+            self._read_best(query, hits, share)
+        # The rest of the budget, rank by rank in the order of the sub-queries.
+        for rank in zip_longest(*(self._hits(query) for query in self._sub_queries)):
+            for query, hit in zip(self._sub_queries, rank, strict=True):
+                self._read_best(query, [hit] if hit else [], 1)
+        await self._run.host.settle([read.record for read in self._reads.values()])
 
-    async def _read(self, request: ReadRequest, hit: SearchHit) -> ReadRecord:
-        record = await self._execute_read(request, hit)
-        title = record.title or hit.title
-        self._run.note("source.added", f"read: {title}", source_id=request.source_id, title=title)
-        return record
+    def _hits(self, query: PlanNode) -> list[SearchHit]:
+        """Return the hits of a sub-query in rank order, without those that the request excludes."""
+        response = self._responses.get(query.id)
+        hits = sorted(response.hits, key=lambda hit: hit.rank) if response else []
+        return [hit for hit in hits if not self._run.is_excluded(hit)]
 
-    async def _take_known(self, page: Source) -> ReadRecord:
-        record = known_record(page)
-        self._run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
-        return record
+    def _read_best(self, query: PlanNode, hits: list[SearchHit], most: int) -> None:
+        """Start to read the first of these hits that are new, at most `most`, within room and budget."""
+        for hit in hits:
+            identity = self._identities.identity_of(hit)
+            if not most or not self._room[query.id] or len(self._reads) >= self._budget:
+                return
+            if identity in self._known or identity in self._reads or not self._may_read(hit):
+                continue
+            first = self._identities.leader_of(hit)
+            self._identities.fix(identity)
+            self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
+            self._room[query.id] -= 1
+            most -= 1
 
-    async def _read_again(self, request: ReadRequest, hit: SearchHit, first: ReadRecord) -> ReadRecord:
-        try:
-            record = await self._execute_read(request, hit)
-        except ActivityError as error:
-            if is_cancelled(error):
-                raise
-            return first
-        return record.model_copy(update={"cached": first.cached})
+    def _may_read(self, hit: SearchHit) -> bool:
+        return self._only is None or canonical_url(hit.url) in self._only
 
-    async def _execute_read(self, request: ReadRequest, hit: SearchHit) -> ReadRecord:
-        run = self._run
-        async with self._reading:
-            summary = f"read: {hit.title or hit.url}"
-            options = read_options(f"read/{request.source_id}", summary, run.remaining_work_seconds())
-            return await run.host.execute(activities.read_source, request, options)
-
-    def _read_request(self, identity: str, hit: SearchHit) -> ReadRequest:
-        resolved = self._run.resolved
+    async def _read(self, identity: str, hit: SearchHit) -> ReadRecord:
+        run, resolved = self._run, self._run.resolved
+        if (page := self._ledger.get(identity)) is not None:
+            run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
+            return known_record(page)
         request = ReadRequest(
             source_id=identity,
             url=canonical_url(hit.url),
             corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
-            holds_private=self._run.holds_private(hit.url),
+            holds_private=run.holds_private(hit.url),
             hit_entries=hit.entries,
             wants_title=not hit.title,
-            permission=self._run.permission(),
+            permission=run.permission(),
         )
-        # What is left out here, the entries tell.
-        return request if hit.entries else request.model_copy(update=self._told_in_full(hit))
+        async with self._reads_at_once:
+            options = read_options(f"read/{identity}", f"read: {hit.title or hit.url}", run.remaining_work_seconds())
+            record = await run.host.execute(activities.read_source, request, options)
+        title = record.title or hit.title
+        run.note("source.added", f"read: {title}", source_id=identity, title=title)
+        return record
 
-    def _told_in_full(self, hit: SearchHit) -> dict[str, Any]:
-        """With what a page of the web is judged by, and kept to; what a corpus is worth is declared."""
-        resolved, search, today = self._run.resolved, self._run.resolved.search, self._run.state.started_at[:10]
-        told = {"tenant": resolved.tenant, "title": hit.title}
-        if hit.url.startswith(CORPUS_SCHEME):
-            return told
-        return told | {
-            # All of them: which one returned first must not decide what a page is worth.
-            "query": "\n".join(query.text for query in self._sub_queries),
-            "snippet": hit.snippet,
-            "source_type": hit.source_type,
-            "published_at": hit.published_at,
-            "venue": hit.venue,
-            "doi": hit.doi,
-            "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-            "published_from": published_between(search.timeframe, today)[0],
-            "date": today,
-            "domains_allow": search.domains_allow,
-            "domains_deny": search.domains_deny,
-        }
+    # --- results ---------------------------------------------------------------------------------------------------
+    def _take_results(self, *, complete: bool) -> None:
+        """Take over finished searches and reads, in sub-query and rank order; not `complete` after an interruption."""
+        for query in self._sub_queries:
+            for hit in self._hits(query):
+                self._identities.add(hit)  # those of searches that returned after an unfinished one are new
+        owners = self._owners()
+        counts = self._take_reads(owners)
+        self._extend_known_sources(owners)
+        for query in self._sub_queries:
+            self._take_query(query, *counts[query.id], complete=complete)
 
-    def _to_read(self, query_id: str) -> list[SearchHit]:
-        """Hits of a sub-query that may be read in this pass."""
-        hits = self._found.hits(query_id)
-        return hits if self._only is None else [hit for hit in hits if canonical_url(hit.url) in self._only]
+    def _owners(self) -> dict[str, list[str]]:
+        """Return every sub-query that found a source, by its id, in order: the first is its owner."""
+        owners: dict[str, list[str]] = {}
+        for query in self._sub_queries:
+            for hit in self._hits(query):
+                found_by = owners.setdefault(self._identities.identity_of(hit), [])
+                if query.id not in found_by:
+                    found_by.append(query.id)
+        return owners
 
-    def _identities(self) -> Identities:
-        """Which hits are one source, as far as searches have returned; made anew, so that arrival decides nothing."""
-        hits = [hit for query in self._sub_queries for hit in self._found.hits(query.id)]
-        return Identities({**self._ledger, **self._run.state.sources}, self._run.state.aliases, hits)
+    def _take_reads(self, owners: dict[str, list[str]]) -> dict[str, tuple[int, int]]:
+        """Register the sources that were read; the numbers of new ones and of duplicates by sub-query."""
+        state, places = self._run.state, {query.id: place for place, query in enumerate(self._sub_queries)}
+        fresh: list[tuple[SearchHit, Source]] = []
+        for identity, read in self._reads.items():
+            source = self._source_of(identity, read, owners[identity])
+            if source is not None:
+                fresh.append((read.hit, source))
+                cached = source.status is SourceStatus.FULL and read.record.result().cached
+                account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
+        fresh.sort(key=lambda found: (places[found[1].sub_query_ids[0]], found[0].rank))
+        registry = register_sources(state.sources, state.aliases, fresh)
+        state.sources, state.aliases = registry.sources, registry.aliases
+        counts = {query.id: (0, 0) for query in self._sub_queries}
+        for _, source in fresh:
+            new, duplicates = counts[source.sub_query_ids[0]]
+            if source.id in registry.dropped:
+                duplicates += 1
+            elif source.status is SourceStatus.FULL:
+                new += 1
+            counts[source.sub_query_ids[0]] = new, duplicates
+        return counts
 
-    def _allotment(self, identity_of: Identity) -> Allotment:
-        hits = {query.id: self._to_read(query.id) for query in self._sub_queries}
-        return allot(hits, self._known, self._budget, self._room, identity_of)
+    def _source_of(self, identity: str, read: Read, found_by: list[str]) -> Source | None:
+        """Return the source of a read, readable or failed; None for one that was cut off."""
+        task, hit = read.record, read.hit
+        if not task.done() or task.cancelled():
+            return None
+        source = Source(
+            id=identity,
+            url=hit.url,
+            title=hit.title,
+            provider=hit.provider,
+            doi=hit.doi,
+            sub_query_ids=found_by,
+            rank=hit.rank,
+            iteration=self._run.state.iteration,
+        )
+        error = task.exception()
+        if isinstance(error, ActivityError):
+            if is_cancelled(error):
+                return None
+            reason = reason_of(error)
+            self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
+            update = {"status": SourceStatus.FAILED, "status_reason": reason, "hit_entries": hit.entries}
+            return source.model_copy(update=update)
+        record = task.result()
+        self._run.state.note_entry(record.entry)
+        return source.model_copy(
+            update={
+                "url": record.url or canonical_url(hit.url),
+                "title": record.title or hit.title,
+                "publisher": record.publisher,
+                "status": SourceStatus.FULL,
+                "quality": record.quality,
+                "quality_reason": record.quality_reason,
+                "best_quality": record.best_quality,
+                "content_hash": record.content_hash,
+                "text": record.text,
+                "pages": record.pages,
+                "entry": record.entry,
+            }
+        )
 
-    def _merge(self, *, complete: bool) -> None:
-        identity_of = self._identities().identity_of
-        merge(self._run, self._sub_queries, self._found, self._allotment(identity_of), identity_of, complete=complete)
+    def _extend_known_sources(self, owners: dict[str, list[str]]) -> None:
+        """Add to sources the sub-queries that found them again, and the sections that a corpus found for these."""
+        state = self._run.state
+        most = self._run.resolved.limits.max_sources_per_query
+        for query in self._sub_queries:
+            for hit in self._hits(query)[:most]:
+                source = state.sources.get(self._identities.identity_of(hit))
+                if source is None or source.status is not SourceStatus.FULL:
+                    continue
+                found_by = [*source.sub_query_ids, *owners[self._identities.identity_of(hit)]]
+                sections = hit.entries if source.entry and hit.url.startswith(CORPUS_SCHEME) else []
+                update = {
+                    "sub_query_ids": list(dict.fromkeys(found_by)),
+                    "hit_entries": list(dict.fromkeys([*source.hit_entries, *sections])),
+                }
+                state.sources[source.id] = source.model_copy(update=update)
+
+    def _take_query(self, query: PlanNode, new: int, joined: int, *, complete: bool) -> None:
+        """Update a sub-query by its search and its sources: `new` ones, and those that `joined` a known one."""
+        state, answers, response = self._run.state, self._answers.get(query.id), self._responses.get(query.id)
+        error = answers.failed if answers else None
+        if response is not None:
+            self._store_response(query, response)
+        if answers is not None:
+            state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
+        folded = answers.folded if answers else 0
+        finished = complete or error is not None
+        is_first = query.status is not NodeStatus.COMPLETED
+        duplicates = folded + joined + (self._found_before(query) if complete and is_first else 0)
+        state.duplicates += duplicates
+        if error is not None:
+            status = NodeStatus.FAILED
+        elif finished:
+            status = NodeStatus.COMPLETED
+        else:
+            status = NodeStatus.EXECUTING if response else NodeStatus.PENDING
+        unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items()) if answers else ""
+        query = query.model_copy(
+            update={
+                "status": status,
+                "status_reason": "",
+                "error": error or (unanswered or None if answers else query.error),
+                "provider": response.provider if response else query.provider,
+                "result_count": len(response.hits) if response else 0,
+                "new_source_count": query.new_source_count + new,
+                "merged_count": query.merged_count + folded,
+                "duplicate_count": query.duplicate_count + duplicates,
+            }
+        )
+        state.plan = state.plan.with_nodes(query)
+        if finished:
+            self._note_end(query, new)
+
+    def _found_before(self, query: PlanNode) -> int:
+        """Return the number of a sub-query's first hits that another one found first, or that it has twice."""
+        sources = self._run.state.sources
+        most = self._run.resolved.limits.max_sources_per_query
+        identities = [self._identities.identity_of(hit) for hit in self._hits(query)[:most]]
+        return sum(
+            identity in identities[:place]
+            or (identity in sources and sources[identity].sub_query_ids[:1] != [query.id])
+            for place, identity in enumerate(identities)
+        )
+
+    def _store_response(self, query: PlanNode, response: SearchResponse) -> None:
+        state = self._run.state
+        if any(candidate.sub_query_id == query.id for candidate in state.candidates):
+            return
+        state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
+        state.term_documents.update(response.term_documents)
+        state.spellings.update(response.spellings)
+        if response.documents_searched is not None:
+            state.documents_searched = response.documents_searched
+
+    def _note_end(self, query: PlanNode, new: int) -> None:
+        counts = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates"
+        failed = query.status is NodeStatus.FAILED
+        self._run.note(
+            "task.finished",
+            f"failed: {query.text}: {query.error}" if failed else f"{counts}: {query.text}",
+            sub_query_id=query.id,
+            text=query.text,
+            found=query.result_count,
+            new=new,
+            duplicates=query.duplicate_count,
+            error=query.error if failed else None,
+        )

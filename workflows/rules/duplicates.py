@@ -1,7 +1,7 @@
-"""Which hits and sources are one and the same: pure, and the same whatever the order of arrival.
+"""Identity of hits and sources: pure, and independent of the order of arrival.
 
 Before reading: the same canonical URL or known alias, else the same DOI. After reading: the same final URL, else the
-same content. An equal title alone makes a candidate, which is reported and kept.
+same content. An equal title alone makes a candidate, which is reported; both sources remain.
 """
 
 import re
@@ -17,78 +17,93 @@ LEAST_CONTENT: Final = 200
 """Characters of text from which equal content means something: `Loading…` is the same on all sites."""
 LEAST_TITLE: Final = 20
 """A normalized title must be longer than this to make a candidate (ID rules of the domain)."""
-MOST_SECTIONS: Final = 6
 NOT_A_WORD: Final = re.compile(r"[\W_]+")
 
 
+# --- before reading ------------------------------------------------------------------------------------------------
 class Identities:
-    """From hits to source ids, in constant time. Made anew from all hits in sub-query and rank order."""
+    """Maps hits to source ids, in constant time. Hits are added in sub-query and rank order."""
 
     def __init__(
         self, sources: Mapping[str, Source], aliases: Mapping[str, str], hits: Iterable[SearchHit] = ()
     ) -> None:
         self._ids: dict[str, str] = dict(aliases)
-        self._same: dict[str, str] = {}
-        self._first: dict[str, SearchHit] = {}
-        self._known = frozenset(sources)
+        """Canonical URL or DOI → id."""
+        self._joined: dict[str, str] = {}
+        """Id of a hit → id of the earlier hit that turned out to be the same source."""
+        self._leaders: dict[str, SearchHit] = {}
+        self._fixed = set(sources)
+        self._places = {identity: place for place, identity in enumerate(sources)}
         for source in sources.values():
             for url in (source.url, *source.aliases):
                 self._ids.setdefault(canonical_url(url), source.id)
-            doi = _doi(source.url, source.doi)
-            # What could not be read under one address may be open under another one of the same work.
-            if doi and _readable(source):
+            doi = _doi_key(source.url, source.doi)
+            # An unreadable work may be readable at another address.
+            if doi and source.status is SourceStatus.FULL:
                 self._ids.setdefault(doi, source.id)
-        self._places = {identity: place for place, identity in enumerate(sources)}
         for hit in hits:
-            self._add(hit)
+            self.add(hit)
+
+    def add(self, hit: SearchHit) -> None:
+        """Add a hit that comes after all earlier ones."""
+        keys = _keys(hit)
+        found = dict.fromkeys(self._root(self._ids[key]) for key in keys if key in self._ids)
+        fixed = [identity for identity in found if identity in self._fixed]
+        # Two fixed sources remain two: the address decides between them. Else the earliest gives its id.
+        identity = fixed[0] if fixed else min(found, key=self._places.__getitem__, default=self._free_id(hit.url))
+        for other in found:
+            if other != identity and other not in self._fixed:
+                self._joined[other] = identity
+        self._places.setdefault(identity, len(self._places))
+        self._leaders.setdefault(identity, hit)
+        for key in keys:
+            self._ids.setdefault(key, identity)
+
+    def fix(self, identity: str) -> None:
+        """Rule out that a later hit makes this source a part of another one."""
+        self._fixed.add(identity)
 
     def identity_of(self, hit: SearchHit) -> str:
-        """The id of the hit's source: a known one's, else that of the first hit of the same URL or DOI."""
+        """Return the id of a hit's source: that of a known one, else that of the first hit of the same URL or DOI."""
         for key in _keys(hit):
             if key in self._ids:
                 return self._root(self._ids[key])
         return self._free_id(hit.url)
 
     def leader_of(self, hit: SearchHit) -> SearchHit:
-        """The first hit of the same source: whose address is read, and gives a new source its id."""
-        return self._first.get(self.identity_of(hit), hit)
-
-    def _add(self, hit: SearchHit) -> None:
-        keys = _keys(hit)
-        roots = dict.fromkeys(self._root(self._ids[key]) for key in keys if key in self._ids)
-        known = [root for root in roots if root in self._known]
-        # Two known sources stay two: the address decides between them. Else the one that came first gives its id.
-        identity = known[0] if known else min(roots, key=self._place, default=self._free_id(hit.url))
-        for other in roots:
-            if other != identity and other not in self._known:
-                self._same[other] = identity
-        self._places.setdefault(identity, len(self._places))
-        self._first.setdefault(identity, hit)
-        for key in keys:
-            self._ids.setdefault(key, identity)
+        """Return the first hit of the same source: its address is read, and gives a new source its id."""
+        return self._leaders.get(self.identity_of(hit), hit)
 
     def _free_id(self, url: str) -> str:
-        """The id of an address that is new here; one that stands for another page already is never given twice."""
+        """Return an unused id for a new address, even if the hash of another page is the same."""
         identity = source_id(url)
         while identity in self._places:
             identity = source_id(f"{identity} {canonical_url(url)}")
         return identity
 
-    def _place(self, identity: str) -> int:
-        return self._places[identity]
-
     def _root(self, identity: str) -> str:
-        while identity in self._same:
-            identity = self._same[identity]
+        while identity in self._joined:
+            identity = self._joined[identity]
         return identity
 
 
+def _keys(hit: SearchHit) -> list[str]:
+    doi = _doi_key(hit.url, hit.doi)
+    return [canonical_url(hit.url), *([doi] if doi else [])]
+
+
+def _doi_key(url: str, doi: str | None) -> str:
+    name = doi_of(doi) or doi_of(url)
+    return f"doi:{name}" if name else ""
+
+
+# --- after reading -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Registered:
-    """The registry after a round of reading."""
+class Registry:
+    """All sources after a round of reading."""
 
     sources: dict[str, Source]
-    """All sources, the known ones first, with what their duplicates added."""
+    """The known ones first, with additions from their duplicates."""
     aliases: dict[str, str]
     """Canonical URL → source id."""
     dropped: dict[str, str]
@@ -97,90 +112,59 @@ class Registered:
 
 def register_sources(
     sources: Mapping[str, Source], aliases: Mapping[str, str], fresh: Sequence[tuple[SearchHit, Source]]
-) -> Registered:
-    """Add what was read, in its final order; one that turns out to be a known source joins it instead.
-
-    A page that shows less than its text (a wall, a check for robots) is like all others of its kind: it is never taken
-    for a duplicate.
-    """
-    kept, known_as, dropped = dict(sources), dict(aliases), {}
-    places: dict[str, str] = {}
+) -> Registry:
+    """Add sources that were read, in their final order; a duplicate of a known source joins that one instead."""
+    registered, known_as, dropped = dict(sources), dict(aliases), {}
+    owners: dict[str, str] = {}
     for source in sources.values():
-        _index(source, places)
+        for mark in _marks(source):
+            owners.setdefault(mark, source.id)
     for hit, found in fresh:
-        led = [hit.url] if canonical_url(hit.url) != canonical_url(found.url) else []
-        source = found.model_copy(update={"aliases": list(dict.fromkeys([*found.aliases, *led]))})
-        same = next((places[mark] for mark in _marks(source) if mark in places), None)
-        if same is not None and same != source.id:
-            kept[same] = merge_aliases(kept[same], source)
+        redirected = canonical_url(hit.url) != canonical_url(found.url)
+        urls = dict.fromkeys([*found.aliases, *([hit.url] if redirected else [])])
+        source = found.model_copy(update={"aliases": list(urls)})
+        same = next((owners[mark] for mark in _marks(source) if mark in owners), source.id)
+        if same != source.id:
+            registered[same] = join(registered[same], source)
             dropped[source.id] = same
         else:
-            kept[source.id] = source
-            _index(source, places)
+            registered[source.id] = source
+            for mark in _marks(source):
+                owners.setdefault(mark, source.id)
         for url in (hit.url, found.url):
-            known_as.setdefault(canonical_url(url), same or source.id)
-    return Registered(kept, known_as, dropped)
+            known_as.setdefault(canonical_url(url), same)
+    return Registry(registered, known_as, dropped)
 
 
-def merge_aliases(kept: Source, duplicate: Source) -> Source:
-    """The source that stays, with the sub-queries, addresses and missing details of its duplicate."""
-    own = canonical_url(kept.url)
-    urls = {canonical_url(url): url for url in (duplicate.url, *duplicate.aliases, *kept.aliases)}
-    update: dict[str, object] = {
-        "sub_query_ids": list(dict.fromkeys([*kept.sub_query_ids, *duplicate.sub_query_ids])),
-        "aliases": sorted(url for key, url in urls.items() if key != own),
-        "authors": kept.authors or duplicate.authors,
-    }
-    for name in ("doi", "venue", "publisher", "published_at", "language"):
-        update[name] = getattr(kept, name) or getattr(duplicate, name)
-    if kept.text and duplicate.text and kept.text.hash == duplicate.text.hash:
-        places = {(part.start, part.end) for part in kept.sections}
-        more = [part for part in duplicate.sections if (part.start, part.end) not in places]
-        update["sections"] = [*kept.sections, *more][:MOST_SECTIONS]
-    return kept.model_copy(update=update)
-
-
-def same_titles(sources: Iterable[Source]) -> list[tuple[str, ...]]:
-    """Ids of readable sources that bear one title, in groups of two and more: candidates only, all of them stay."""
-    groups: dict[str, list[str]] = {}
-    for source in sources:
-        title = normalized_title(source.title)
-        if len(title) > LEAST_TITLE and source.status is SourceStatus.FULL:
-            groups.setdefault(title, []).append(source.id)
-    return [tuple(group) for group in groups.values() if len(group) > 1]
-
-
-def normalized_title(title: str) -> str:
-    """A title for comparing: case, white space and punctuation do not count."""
-    return NOT_A_WORD.sub(" ", normalize("NFKC", title).casefold()).strip()
-
-
-def _keys(hit: SearchHit) -> list[str]:
-    doi = _doi(hit.url, hit.doi)
-    return [canonical_url(hit.url), *([doi] if doi else [])]
-
-
-def _doi(url: str, doi: str | None) -> str:
-    named = doi_of(doi) or doi_of(url)
-    return f"doi:{named}" if named else ""
-
-
-def _readable(source: Source) -> bool:
-    return source.status is SourceStatus.FULL
+def join(source: Source, duplicate: Source) -> Source:
+    """Return a source with the sub-queries, addresses and missing details of its duplicate."""
+    urls = {canonical_url(url): url for url in (duplicate.url, *duplicate.aliases, *source.aliases)}
+    urls.pop(canonical_url(source.url), None)
+    return source.model_copy(
+        update={
+            "sub_query_ids": list(dict.fromkeys([*source.sub_query_ids, *duplicate.sub_query_ids])),
+            "aliases": sorted(urls.values()),
+            "doi": source.doi or duplicate.doi,
+            "publisher": source.publisher or duplicate.publisher,
+        }
+    )
 
 
 def _marks(source: Source) -> list[str]:
-    """What tells, after reading, that two sources are one."""
-    if not _readable(source):
+    """Return the values that two readable sources share if they are one: the final URL, and a long enough content."""
+    if source.status is not SourceStatus.FULL:
         return []
     marks = [canonical_url(source.url)]
     if source.text is not None and source.text.size >= LEAST_CONTENT:
-        marks.append(source.text.hash)
-        if source.content_hash:
-            marks.append(source.content_hash)
+        marks += [source.text.hash, *([source.content_hash] if source.content_hash else [])]
     return marks
 
 
-def _index(source: Source, places: dict[str, str]) -> None:
-    for mark in _marks(source):
-        places.setdefault(mark, source.id)
+def same_titles(sources: Iterable[Source]) -> list[tuple[str, ...]]:
+    """Return the ids of readable sources with one title, in groups of two and more."""
+    groups: dict[str, list[str]] = {}
+    for source in sources:
+        title = NOT_A_WORD.sub(" ", normalize("NFKC", source.title).casefold()).strip()
+        if len(title) > LEAST_TITLE and source.status is SourceStatus.FULL:
+            groups.setdefault(title, []).append(source.id)
+    return [tuple(group) for group in groups.values() if len(group) > 1]

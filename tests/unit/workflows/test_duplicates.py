@@ -5,11 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.addresses import digest, source_id
-from contracts.evidence import DocumentRef, SearchHit, SectionHint, Source
+from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.vocabulary import SourceStatus
 from tests.fakes import states
-from workflows.rules.allocation import allot, guaranteed_share, unread
-from workflows.rules.duplicates import Identities, merge_aliases, register_sources, same_titles
+from workflows.rules.duplicates import Identities, register_sources, same_titles
 
 DOI = "10.1000/x"
 
@@ -71,45 +70,6 @@ def test_the_first_hit_of_a_work_leads(urls: list[str], data: st.DataObject) -> 
         assert leader == next(other for other in hits if identities.identity_of(other) == identity)
 
 
-SEARCHES = st.fixed_dictionaries(
-    {
-        query: st.lists(
-            st.tuples(
-                st.sampled_from([f"https://e.org/{n}" for n in range(5)]),
-                st.sampled_from([None, "10.1000/a", "10.1000/b"]),
-            ),
-            max_size=4,
-        ).map(lambda found: [hit(*each).model_copy(update={"rank": rank}) for rank, each in enumerate(found, start=1)])
-        for query in ("sq-a", "sq-b", "sq-c")
-    }
-)
-
-
-@given(
-    SEARCHES, st.integers(1, 6), st.permutations(["sq-a", "sq-b", "sq-c"]), st.permutations(["sq-a", "sq-b", "sq-c"])
-)
-def test_what_is_read_does_not_follow_from_who_answers_first(searches, budget, one, other) -> None:
-    """With early reads of leading hits, sources, owners and addresses are the same for every order of arrival."""
-    assert _sources_read(searches, budget, one) == _sources_read(searches, budget, other)
-
-
-def _sources_read(searches: dict[str, list[SearchHit]], budget: int, arrival: list[str]) -> list[tuple[str, str, str]]:
-    """Early reads in order of arrival, then the rest; (source, owner, address read) of what is kept."""
-    order, arrived, reads = list(searches), set(), {}
-    for query in arrival:
-        arrived.add(query)
-        so_far = Identities({}, {}, [each for name in order if name in arrived for each in searches[name]])
-        share = guaranteed_share(budget, len(order), order.index(query), 5)
-        for each in unread(searches[query], (), so_far.identity_of)[:share]:
-            reads.setdefault(so_far.identity_of(each), so_far.leader_of(each).url)
-    identity_of = Identities({}, {}, [each for name in order for each in searches[name]]).identity_of
-    chosen = allot(searches, (), budget, dict.fromkeys(searches, 5), identity_of).chosen
-    return [
-        (identity_of(choice.hit), choice.sub_query_id, reads.get(identity_of(choice.hit), choice.hit.url))
-        for choice in chosen
-    ]
-
-
 def test_a_work_that_could_not_be_read_is_tried_elsewhere() -> None:
     """A failed source is known by its address alone."""
     known = states.source("https://a.org/1", doi=DOI, status=SourceStatus.FAILED)
@@ -144,15 +104,12 @@ def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
     """Its sub-query becomes a co-owner and its address an alias (S0-050, S0-052)."""
     known = read("https://e.org/final", sub_query_ids=["sq-a"])
     # Pages that change from one visit to the next have other bytes each time.
-    found = read(
-        "https://e.org/final", "later", id=source_id("https://e.org/go"), sub_query_ids=["sq-b"], authors=["A"]
-    )
+    found = read("https://e.org/final", "later", id=source_id("https://e.org/go"), sub_query_ids=["sq-b"])
     result = register_sources(states.sources(known), {}, [(hit("https://e.org/go"), found)])
     assert list(result.sources) == [known.id]
     assert result.dropped == {found.id: known.id}
     assert result.sources[known.id].sub_query_ids == ["sq-a", "sq-b"]
     assert result.sources[known.id].aliases == ["https://e.org/go"]
-    assert result.sources[known.id].authors == ["A"]
     assert result.aliases["https://e.org/go"] == known.id
     assert Identities(result.sources, result.aliases).identity_of(hit("https://e.org/go")) == known.id
 
@@ -184,16 +141,6 @@ def test_a_source_keeps_the_address_that_led_to_it() -> None:
     result = register_sources({}, {}, [(hit("https://e.org/go"), found)])
     assert result.sources[found.id].aliases == ["https://e.org/go"]
     assert result.aliases == {"https://e.org/go": found.id, "https://e.org/final": found.id}
-
-
-def test_joining_adds_what_is_missing() -> None:
-    """Details of the one that stays are kept; sections of the same text are taken over."""
-    part = SectionHint(start=0, end=5)
-    kept = read("https://a.org/1", "t", doi="10.1000/1", sections=[part])
-    more = read("https://b.org/2", "t", doi="10.1000/2", venue="V", sections=[part, SectionHint(start=6, end=9)])
-    joined = merge_aliases(kept, more)
-    assert (joined.id, joined.doi, joined.venue, len(joined.sections)) == (kept.id, "10.1000/1", "V", 2)
-    assert merge_aliases(joined, more) == joined
 
 
 def test_a_common_title_makes_a_candidate_only() -> None:

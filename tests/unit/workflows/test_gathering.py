@@ -4,10 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.addresses import source_id
+from contracts.addresses import digest, source_id
+from contracts.evidence import DocumentRef
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
@@ -125,32 +128,108 @@ async def test_who_returns_first_decides_nothing() -> None:
     assert list(state.sources) == list(quick.sources)
 
 
-@pytest.mark.parametrize("late", [FIRST.text, SECOND.text])
-async def test_a_page_is_judged_by_the_hit_that_it_belongs_to(late: str) -> None:
-    """Whichever search returns first: the snippet of the owner's hit counts, and the page is counted once."""
-    page = "https://example.org/page"
-    shelf = Shelf({FIRST.text: [page], SECOND.text: [page]})
-    read = asyncio.Event()
+SITES = [f"https://e.org/{number}" for number in range(5)]
+FOUND = st.lists(
+    st.tuples(st.sampled_from(SITES), st.sampled_from([None, "10.1000/a", "10.1000/b"])), max_size=5, unique=True
+)
+
+
+@given(
+    st.lists(FOUND, min_size=3, max_size=3),
+    st.permutations(range(3)),
+    st.permutations(SITES),
+    st.integers(0, 6),
+    st.integers(1, 3),
+)
+async def test_the_order_of_arrival_decides_nothing(
+    found: list[list[tuple[str, str | None]]], searches: list[int], reads: list[str], budget: int, room: int
+) -> None:
+    """Whichever search or page comes first, the same sources are read for the same hits; never over budget, never one
+    twice, each owned by the lowest sub-query that found it (X-5, S0-050, S0-051).
+    """
+    first = await _gather_in_order(found, list(range(3)), SITES, budget, room)
+    second = await _gather_in_order(found, searches, reads, budget, room)
+    assert first.sources == second.sources
+    assert list(first.sources) == list(second.sources)
+    assert first.plan == second.plan
+    assert first.duplicates == second.duplicates
+    assert len(first.sources) <= budget
+    for source in first.sources.values():
+        finders = [place for place, hits in enumerate(found) if source.url in [url for url, _ in hits]]
+        assert not finders or source.sub_query_ids[0] <= f"sq-{finders[0]}"
+    for place in range(3):
+        owned = [source for source in first.sources.values() if source.sub_query_ids[0] == f"sq-{place}"]
+        assert len(owned) <= 3 * room
+
+
+async def _gather_in_order(
+    found: list[list[tuple[str, str | None]]], searches: list[int], reads: list[str], budget: int, room: int
+) -> ResearchState:
+    """Gather for three sub-queries whose searches return in this order, and pages in that one."""
+    queries = [states.sub_query(f"question {n}", id=f"sq-{n}", status=NodeStatus.PENDING) for n in range(3)]
+    shelf = Shelf({query.text: [] for query in queries})
 
     async def search(request: SearchRequest) -> SearchResponse:
-        if request.text == late:
-            await read.wait()
-        found = await shelf.search(request)
-        hits = [hit.model_copy(update={"snippet": f"found for: {request.text}"}) for hit in found.hits]
-        return found.model_copy(update={"hits": hits})
+        place = int(request.text[-1])
+        for _ in range(3 * searches.index(place)):
+            await asyncio.sleep(0)
+        hits = [
+            states.hit(url, rank).model_copy(update={"doi": doi}) for rank, (url, doi) in enumerate(found[place], 1)
+        ]
+        return SearchResponse(provider="corpus", hits=hits)
+
+    async def read_source(request: ReadRequest) -> ReadRecord:
+        for _ in range(3 * reads.index(request.url)):
+            await asyncio.sleep(0)
+        return await shelf.read_source(request)
+
+    run = run_with(shelf, max_new_sources=budget, max_sources_per_query=room, max_parallel=3, max_parallel_reads=3)
+    run.state.plan = states.plan(*queries)
+    run.host.implementations |= {"search": search, "read_source": read_source}
+    return await gather(run)
+
+
+async def test_a_sub_query_reads_its_share_before_later_searches_return() -> None:
+    """Only searches of earlier sub-queries are waited for; after all, the rest of the budget goes rank by rank."""
+    pages = [f"corpus:m/{number}" for number in range(8)]
+    shelf = Shelf({FIRST.text: pages[:4], SECOND.text: pages[4:]})
+    run, late = run_with(shelf, max_new_sources=3, max_sources_per_query=5), asyncio.Event()
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        if request.text == SECOND.text:
+            await late.wait()
+        return await shelf.search(request)
+
+    run.host.implementations["search"] = search
+    work = asyncio.ensure_future(gather(run))
+    while not shelf.read:
+        await asyncio.sleep(0)
+    assert shelf.read == [pages[0]]
+    late.set()
+    await work
+    assert sorted(shelf.read) == sorted([pages[0], pages[4], pages[1]])
+
+
+async def test_one_work_at_two_addresses_is_read_once() -> None:
+    """The DOI of a hit tells before reading, the content afterwards; the second address is an alias (S0-050, S0-052)."""
+    shelf = Shelf({FIRST.text: ["https://a.org/1", "https://b.org/same"], SECOND.text: ["https://c.org/1"]})
+    run = run_with(shelf)
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        response = await shelf.search(request)
+        hits = [hit.model_copy(update={"doi": "10.1000/x" if hit.url.endswith("1") else None}) for hit in response.hits]
+        return response.model_copy(update={"hits": hits})
 
     async def read_source(request: ReadRequest) -> ReadRecord:
         record = await shelf.read_source(request)
-        read.set()
-        return record.model_copy(update={"quality_reason": request.snippet, "cached": len(shelf.read) > 1})
+        return record.model_copy(update={"text": DocumentRef(hash=digest("the same text"), size=1_000)})
 
-    run = run_with(shelf)
     run.host.implementations |= {"search": search, "read_source": read_source}
     state = await gather(run)
     (source,) = state.sources.values()
-    assert source.quality_reason == f"found for: {FIRST.text}"
-    assert (state.usage.reads, state.usage.cached_reads) == (1, 0)
-    assert len(shelf.read) == (2 if late == FIRST.text else 1)
+    assert sorted(shelf.read) == ["https://a.org/1", "https://b.org/same"]
+    assert (source.sub_query_ids, source.aliases) == ([FIRST.id, SECOND.id], ["https://b.org/same"])
+    assert state.duplicates == 2
 
 
 async def test_a_repeated_gathering_reads_the_next_ranks() -> None:

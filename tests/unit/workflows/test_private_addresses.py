@@ -1,11 +1,13 @@
 """Addresses that carry what only a run knows are marked before they are read; such queries are not asked."""
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
+from contracts import failures
+from contracts.addresses import canonical_url
 from contracts.canary import STEERED_NOTE
-from contracts.messages import ReadRequest, SearchRequest, SearchResponse
+from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.request import Turn
-from contracts.resolved import EffectiveSearch
 from contracts.vocabulary import NodeStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
@@ -17,8 +19,8 @@ from workflows.run.research_run import ResearchRun
 CANARY = "8fbddb3160f16a89af97bab4"
 
 
-def request_for(url: str) -> ReadRequest:
-    """What the activity is asked for a hit with this address."""
+async def marks(*urls: str) -> list[bool]:
+    """Gather hits at these addresses; by address, whether its read is marked."""
     resolved = states.resolved(
         canary=CANARY,
         system_prompt="The heliotrope memorandum stays among the four of us.",
@@ -26,18 +28,31 @@ def request_for(url: str) -> ReadRequest:
             Turn(question="How does the engine prevent wraparound?", answer="By the cobalt procedure of last spring.")
         ],
     )
-    run = ResearchRun(states.state(resolved=resolved), Inbox(), InProcessHost({}))
-    hit = states.hit(url, 1)
-    return Gathering(run, [])._read_request("src-1", hit)
+    query, requests = states.sub_query("a question", status=NodeStatus.PENDING), dict[str, bool]()
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        return SearchResponse(provider=request.provider, hits=[states.hit(url, 1) for url in urls])
+
+    async def read_source(request: ReadRequest) -> ReadRecord:
+        requests[request.url] = request.holds_private
+        raise ApplicationError("not read", type=failures.SOURCE_UNREADABLE, non_retryable=True)
+
+    host = InProcessHost({"search": search, "read_source": read_source})
+    run = ResearchRun(states.state(resolved=resolved, plan=states.plan(query)), Inbox(), host)
+    run.state.deadline_at = 4e9
+    await Gathering(run, [query]).carry_out()
+    return [requests[canonical_url(url)] for url in urls]
 
 
-def test_what_only_the_run_knows_marks_an_address() -> None:
-    """Its canary, its instructions and its earlier turns do; the question, which searches are told, does not."""
-    assert request_for(f"https://a.test/{CANARY}").holds_private
-    assert request_for("https://a.test/?d=heliotrope-memorandum-stays").holds_private
-    assert request_for("https://a.test/?d=the+cobalt+procedure+of+last").holds_private
-    assert not request_for("https://a.test/?q=how+does+the+engine+prevent+wraparound").holds_private
-    assert not request_for("https://a.test/page").holds_private
+async def test_words_that_only_the_run_knows_mark_an_address() -> None:
+    """Its canary, its instructions and its earlier turns do; the question, which searches have, does not."""
+    assert await marks(
+        f"https://a.test/{CANARY}",
+        "https://a.test/?d=heliotrope-memorandum-stays",
+        "https://a.test/?d=the+cobalt+procedure+of+last",
+        "https://a.test/?q=how+does+the+engine+prevent+wraparound",
+        "https://a.test/page",
+    ) == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +81,3 @@ async def test_a_query_that_gives_the_canary_away_is_not_asked(texts: list[str],
     assert asked == [text for position, text in enumerate(texts) if position not in refused]
     assert {position for position, answer in enumerate(answers) if answer.failed == "refused_private"} == refused
     assert (STEERED_NOTE in run.state.degraded) is bool(refused)
-
-
-def test_the_domains_of_a_run_go_with_its_reads_of_the_web() -> None:
-    """Both lists are told to whoever reads a page; documents of a corpus are not concerned (S0-056)."""
-    search = EffectiveSearch(domains_allow=["a.test"], domains_deny=["b.test"])
-    run = ResearchRun(states.state(resolved=states.resolved(search=search)), Inbox(), InProcessHost({}))
-    page, document = (
-        Gathering(run, [])._read_request("src-1", states.hit(url, 1)) for url in ("https://a.test/", "corpus:m/a")
-    )
-    assert (page.domains_allow, page.domains_deny) == (["a.test"], ["b.test"])
-    assert (document.domains_allow, document.domains_deny) == ([], [])
