@@ -13,8 +13,8 @@ from activities.assessment.source_assessment import judge_of
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
+from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
-from activities.reporting.revising import RevisionActivities
 from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
@@ -172,7 +172,7 @@ async def _records(
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
     verifying = VerifyingActivities(content, isolated, sessions, notebooks)
-    revising = RevisionActivities(content, isolated)
+    revising = RevisionActivities(content)
     return [
         records.prepare_research,
         records.prepare_agent,
