@@ -20,14 +20,11 @@ from client.cli.options import AsJson, Commands, ConfigFile
 from client.cli.output import print_bytes, print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
 from client.exchange.bibliography import to_bibtex, to_csl
-from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, REPORT, text_path
-from client.exchange.bundle_reading import BundleReader, BundleUnusable
-from client.exchange.bundle_writing import compose_bundle
-from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report
-from client.exchange.pdf_export import to_pdf
-from client.exchange.word_document import to_docx
+from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, compose_bundle, text_path
+from client.exchange.documents import to_docx, to_pdf
 from client.view.words import printable
 from contracts.evidence import DocumentRef
+from contracts.report import HTML_FILE, JSON_FILE, MARKDOWN_FILE, Report, ReportUnusable, read_report
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
@@ -36,7 +33,7 @@ from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 
 LARGEST_REPORT: Final = 100_000_000  # bytes; a report with a thousand sources is a hundredth of it
-EXPORTS: Final[dict[str, Callable[[ExportedReport], bytes]]] = {
+EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
     "docx": to_docx,
     "pdf": to_pdf,
     "bibtex": to_bibtex,
@@ -121,10 +118,10 @@ async def _audit_bundle(path: Path) -> ReportToAudit:
             audited = ReportToAudit(AuditResult(checked={"files of the bundle": len(bundle.manifest.files)}))
             for found in bundle.differences():
                 audited.result.problem(found.kind, found.path, found.message)
-            audited.report = _parse_report(bundle.read(REPORT), f"{REPORT} of {path}")
+            audited.report = _parse_report(bundle.read(JSON_FILE), f"{JSON_FILE} of {path}")
             try:
-                audited.markdown = bundle.read(MARKDOWN).decode("utf-8", "replace")
-                audited.html = bundle.read(HTML)
+                audited.markdown = bundle.read(MARKDOWN_FILE).decode("utf-8", "replace")
+                audited.html = bundle.read(HTML_FILE)
             except ContentMissing:
                 pass  # `differences` has named it, unless the manifest has not: then the audit counts it
             texts = None if bundle.manifest.quotes_only else bundle.text
@@ -317,7 +314,7 @@ async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
         run = await context.find(target)
         research_id, forms = run.research_id, await _load_forms(context, run)
         report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
-        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"]}
+        files = {JSON_FILE: forms["json"], MARKDOWN_FILE: forms["md"], HTML_FILE: forms["html"]}
         for source in [] if quotes_only else report.sources:
             if source.text_hash is None:
                 continue
@@ -330,8 +327,8 @@ async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
                     ExitCode.FAILED,
                 ) from None
             files[text_path(source.text_hash)] = text
-    if sum(map(len, files.values())) > LARGEST_BYTES:
-        raise CommandError(f"the texts have more than {LARGEST_BYTES:,} bytes together: add --quotes-only")
+    if sum(map(len, files.values())) > BYTE_LIMIT:
+        raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
     return await asyncio.to_thread(
         compose_bundle,
         files,

@@ -89,16 +89,16 @@ class Stores:
     async def corpora(self) -> "CorpusLibrary":
         """Open the corpora of the configuration and those that were registered here."""
         if self._library is None:
-            from providers.search.corpus import CorpusDefinition, CorpusLibrary  # noqa: PLC0415  half a second
-            from providers.search.corpus.published import open_published  # noqa: PLC0415
+            from providers.search.corpus import CorpusDefinition, open_library  # noqa: PLC0415  half a second
 
             definitions = [
                 CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
                 for name, corpus in self._settings.corpus.items()
             ]
-            published = open_published(self._settings.content_url, self._settings.home)
-            folder = self._settings.home / "corpora"
-            self._library = CorpusLibrary(folder, await self._children(), definitions, published)
+            home = self._settings.home
+            self._library = open_library(
+                self._settings.content_url, home, home / "corpora", await self._children(), definitions
+            )
         return self._library
 
     async def corpus_folders(self) -> dict[str, Path]:

@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.reporting.links import link_targets
 from contracts.addresses import digest
 from contracts.canary import STEERED_NOTE, contains_canary
 from contracts.names import POOLS
@@ -39,6 +38,7 @@ from tests.fakes.model_work import STATED_MARK
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
+from tests.unit.activities.reporting.page import link_targets
 from workers.composition import CONTENT_FOLDER, compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings

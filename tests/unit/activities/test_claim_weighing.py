@@ -1,6 +1,6 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
-from activities.reporting.links import Registry
+from activities.reporting.addresses import Registry
 from activities.verifying.claim_correction import apply, keeps_outline
 from activities.verifying.claim_weighing import Material, ask, fingerprint_of, weigh
 from activities.verifying.verifying_activities import weigh_plainly
