@@ -90,9 +90,10 @@ def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame
         rows += [*_about(status, frame, now), Text(), *_units(status), *map(_agent, status.agents)]
         rows += [Text(), *_remarks(status, now)]
     rows += [OneLine(Text(line, style="dim")) for line in news]
-    for text, style in ((frame.notice, "bold yellow"), (frame.hint, "dim")):
-        if text:
-            rows.append(OneLine(Text(printable(text), style=style)))
+    if frame.notice:
+        rows.append(OneLine(Text(printable(frame.notice), style="bold yellow")))
+    if frame.hint:
+        rows.append(Text(printable(frame.hint), style="dim"))
     return Group(*rows)
 
 
