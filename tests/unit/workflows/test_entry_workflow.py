@@ -13,7 +13,7 @@ from tests.fakes import states
 from tests.fakes.host import activity_error
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.run.call_errors import describe_unstarted, is_cancelled, is_full, is_given_up, reason_of
-from workflows.run.event_ring import page_after
+from workflows.run.context import page_after
 
 
 def workflow_in(phase: Phase | None, iteration: int = 1, *, resolved: bool = True, closing: bool = False) -> Any:

@@ -22,9 +22,9 @@ from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies.reflective.reflective_position import ReflectivePosition
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 from workflows.strategies.reflective.steps import is_analysis

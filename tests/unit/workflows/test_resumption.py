@@ -15,7 +15,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from tests.fakes import states
-from workflows.run.resumption import resume_state
+from workflows.run.checkpoints import resume_state
 from workflows.strategies.supervisor.transitions import SupervisorPosition, reposition
 
 ENDING = Ending(

@@ -15,6 +15,12 @@ from contracts.vocabulary import NodeStatus
 from workflows.strategies.reflective.steps import observations_of, pending_steps, with_status
 from workflows.strategies.units import UnitPosition, mark_of
 
+STEP_MARKS: Final = {
+    NodeStatus.EXECUTING: Mark.RUNNING,
+    NodeStatus.COMPLETED: Mark.DONE,
+    NodeStatus.FAILED: Mark.FAILED,
+}
+
 
 class UnitKind(StrEnum):
     """The units of work, in the order in which they first come."""
@@ -35,11 +41,6 @@ LABELS: Final = {
     UnitKind.STEP: "step",
     UnitKind.SYNTHESIS: "write",
     UnitKind.ANSWER: "answer",
-}
-STEP_MARKS: Final = {
-    NodeStatus.EXECUTING: Mark.RUNNING,
-    NodeStatus.COMPLETED: Mark.DONE,
-    NodeStatus.FAILED: Mark.FAILED,
 }
 
 
