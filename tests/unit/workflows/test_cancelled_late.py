@@ -15,8 +15,8 @@ from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.decisions import reposition
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
-from workflows.strategies.supervisor.transitions import reposition
 
 
 async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:

@@ -27,7 +27,7 @@ from workflows.run.inbox import Answered, Approved, Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.orchestrator.plan import tasks_of
 
 WISH = "Please also look at base backups"
 

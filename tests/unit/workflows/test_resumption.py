@@ -16,7 +16,7 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from workflows.run.checkpoints import resume_state
-from workflows.strategies.supervisor.transitions import SupervisorPosition, reposition
+from workflows.strategies.supervisor.decisions import SupervisorPosition, reposition
 
 ENDING = Ending(
     outcome=Outcome.CANCELLED,
