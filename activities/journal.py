@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import structlog
 
-from activities.metrics import JOURNAL_HITS, count
+from activities.failures import count
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace
 
-LEASE_SECONDS: Final = 2.5
-"""A killed attempt blocks its call no longer than this: when the server notices, 3.5 s after a beat that was sent
-within the last second, the next attempt is let in."""
-RENEW_SECONDS: Final = 1.0
+LEASE_SECONDS: Final = 12.0
+"""A killed attempt blocks its call for this long at most: its lease has expired when the server lets the next attempt
+in, 15 s after its last heartbeat."""
+RENEW_SECONDS: Final = 4.0
 MOST_TOLD: Final = 10_000
 AWAY: Final = "what workers share cannot be reached: until it can, this machine alone remembers paid calls"
 BACK: Final = "what workers share can be reached again"
@@ -54,7 +54,7 @@ class CallJournal:
         key, research_id = self._key(task), task.input.research_id
         stored = await self._calls.begin(key, research_id, self._lease_seconds)
         if stored is not None:
-            count(JOURNAL_HITS)
+            count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             answer = self._take(stored, task)
             # The attempt that made it was lost, and with it what it may have told.
             self._told_away.pop(research_id, None)

@@ -16,7 +16,7 @@ from workflows.phases.counts import counts_of
 from workflows.phases.pause import reflect
 from workflows.rules.unworked_endings import explain_unworked, outcome_without_work
 from workflows.run.activity_options import cancel_save_options
-from workflows.run.call_errors import is_cancelled
+from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
@@ -87,6 +87,12 @@ class Driver:
                     return reason
         except Interrupted as interrupted:
             return interrupted.reason
+        except ActivityError as error:
+            if not is_outage(error):
+                raise
+            # The time for work is over, and the last thing that it waited for is named.
+            self._run.branch_failed(f"{error.activity_type}: {reason_of(error)}: {describe_failure(error)}")
+            return StopReason.PROVIDER_OUTAGE
         finally:
             # An answer that is still under way at the end has nobody to hear it; its pause stays open.
             await self._run.abandon(list(self._reflecting.values()))

@@ -13,8 +13,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.reporting.addresses import Registry
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
 from activities.reporting.claims import PageWords, unquote_other_words
@@ -246,7 +245,7 @@ class RevisionActivities:
     @activity.defn(name="join_report")
     async def join_report(self, request: JoinRequest) -> ReportDraft:
         """Join a frame and sections that were written apart into one draft."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
             frame, *sections = await asyncio.gather(*(self._content.get_text(each) for each in documents))
             draft, parts = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
@@ -255,7 +254,7 @@ class RevisionActivities:
     @activity.defn(name="revise_report")
     async def revise_report(self, request: ReviseRequest) -> RevisedDraft:
         """Make the next revision of a draft; one that silently loses something is refused."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             before = await self._content.get_text(request.draft.document)
             changed = {number: await self._content.get_text(each) for number, each in request.sections.items()}
             whole = await self._content.get_text(request.text) if request.text else None

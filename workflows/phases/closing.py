@@ -28,7 +28,7 @@ from workflows.phases.report_review import review
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.activity_options import record_options
+from workflows.run.activity_options import CLOSING_SECONDS, record_options
 from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -178,8 +178,13 @@ async def _ring(run: ResearchRun, seconds: float) -> None:
     run.inbox.interrupt(StopReason.BUDGET_TIME)
 
 
+def _longest(run: ResearchRun) -> float:
+    """Seconds for which the report is rendered and saved: a store may come back after the deadline."""
+    return max(0.0, run.remaining_seconds()) + CLOSING_SECONDS
+
+
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = replace(record_options(run.operation(RENDER), "render the report"), first=True)
+    options = replace(record_options(run.operation(RENDER), "render the report", _longest(run)), first=True)
     resolved = run.resolved
 
     async def send(change: StateChange) -> RenderedReport:
@@ -190,7 +195,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = replace(record_options(run.operation("save"), "save the session"), first=True)
+    options = replace(record_options(run.operation("save"), "save the session", _longest(run)), first=True)
     try:
         await run.checkpoints.save(closed=True, options=options)
     except ActivityError as error:

@@ -20,7 +20,7 @@ from workflows.rules.query_matching import asked_before
 from workflows.rules.search_merging import folded_in, merge_hits
 from workflows.run.accounting import account
 from workflows.run.activity_options import search_options
-from workflows.run.call_errors import is_cancelled, reason_of, spent_by
+from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, last_failure, reason_of, spent_by
 from workflows.run.research_run import ResearchRun
 
 CORPUS: Final = "corpus"
@@ -28,6 +28,10 @@ MOST_FAILURES: Final = 2
 """A provider that failed so often, each time after its retries, is lost for the run."""
 HOPELESS: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 """Failures that will not pass: a key that is refused, a folder that is gone."""
+PATIENCE_SECONDS: Final = 10.0
+"""One of several providers is tried for this long, then the search goes on with the others."""
+LONGEST_PATIENCE_SECONDS: Final = 30.0
+"""The same when no provider answered: the search is repeated, and one that does not come back delays the others."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,13 @@ class Answers:
     """Provider → typed reason."""
     asked: list[tuple[str, str, int | None]] = field(default_factory=list)
     """Provider, type of source and number of hits of each search, null where it failed."""
+    failures: list[tuple[str, str, ActivityError]] = field(default_factory=list)
+    """Operation, provider and error of each search that failed."""
+
+    @property
+    def is_outage(self) -> bool:
+        """No provider answered, and one of them may answer later."""
+        return not self.responses and any(is_outage(error) for _, _, error in self.failures)
 
     @property
     def folded(self) -> int:
@@ -137,13 +148,27 @@ class Searching:
         self._answered: set[str] = set()
 
     async def search(self, query: PlanNode) -> Answers:
-        """Ask by the run's policy; not at all what would give the canary away. Raises only what ends the gathering."""
-        if self._run.gives_away(query.text):
-            self._run.degrade(STEERED_NOTE)
+        """Search by the run's policy; not at all for what would give the canary away. Raises only cancellations.
+
+        While no provider answers for a reason that may pass, the search is repeated until the time for work is over.
+        """
+        run = self._run
+        if run.gives_away(query.text):
+            run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((place.name for place in self._places), "refused_private"))
+        left, patience = run.remaining_work_seconds(), None if len(self._places) == 1 else PATIENCE_SECONDS
+        answers = await self._search_once(query, patience)
+        while patience is not None and answers.is_outage and left > patience:
+            run.note("status", f"no search provider answers: trying again: {query.text}", level="warning")
+            left, patience = left - patience, min(2 * patience, LONGEST_PATIENCE_SECONDS)
+            answers = await self._search_once(query, patience)
+        return answers
+
+    async def _search_once(self, query: PlanNode, patience: float | None) -> Answers:
         asked = [*([place] for place in self._earlier), *in_turn(self._usable(), self._resolved.search.policy)]
         parts = [Answers() for _ in asked]
-        await asyncio.gather(*(self._ask_in_turn(query, turn, part) for turn, part in zip(asked, parts, strict=True)))
+        searches = zip(asked, parts, strict=True)
+        await asyncio.gather(*(self._ask_in_turn(query, turn, part, patience) for turn, part in searches))
         answers = Answers()
         for part in parts:
             if self._earlier and part is parts[0] and not any(response.hits for response in part.responses):
@@ -151,6 +176,10 @@ class Searching:
             answers.responses += part.responses
             answers.errors |= part.errors
             answers.asked += part.asked
+            answers.failures += part.failures
+        for operation, name, error in answers.failures:
+            if answers.responses or not is_outage(error):
+                self._count_failure(query, operation, name, error)
         return answers
 
     def response(self, answers: Answers) -> SearchResponse:
@@ -162,20 +191,21 @@ class Searching:
         left = [place for place in self._places if place.name not in self._run.state.lost_providers]
         return left or self._places
 
-    async def _ask_in_turn(self, query: PlanNode, turn: list[ProviderTurn], answers: Answers) -> None:
+    async def _ask_in_turn(
+        self, query: PlanNode, turn: list[ProviderTurn], answers: Answers, patience: float | None
+    ) -> None:
         for place in turn:
-            await self._ask(query, place, answers)
+            await self._ask(query, place, answers, patience)
             if answers.responses and answers.responses[-1].hits:
                 return
 
-    async def _ask(self, query: PlanNode, place: ProviderTurn, answers: Answers) -> None:
+    async def _ask(self, query: PlanNode, place: ProviderTurn, answers: Answers, patience: float | None) -> None:
         run = self._run
         operation = run.scoped(f"search/{query.id}/{place.name}")
         if place.source_type is not SourceType.WEB:
             operation += f"/{place.source_type.value}"
-        alone = len(self._places) == 1
-        options = search_options(operation, f"search: {query.text}", run.remaining_work_seconds(), alone=alone)
-        request = self._request(operation, query, place)
+        options = search_options(operation, f"search: {query.text}", run.remaining_work_seconds())
+        request = self._request(operation, query, place).model_copy(update={"patience_seconds": patience})
         known = asked_before(run.state.ledger.queries, query.text, place.name, place.source_type.value)
         if known is not None and known.text != query.text:
             # In the words of who asked first, the cache has the answer.
@@ -189,7 +219,7 @@ class Searching:
             answers.errors[place.name] = reason_of(error)
             answers.asked.append((place.name, place.source_type.value, None))
             account(run.state, AgentRole.GATHERER, spent_by(error))
-            self._count_failure(query, operation, place.name, error)
+            answers.failures.append((operation, place.name, error))
             return
         self._answered.add(place.name)
         response = self._known_by_entry(response)
@@ -242,10 +272,8 @@ class Searching:
 
         A query that is refused for every type of source is one failure; none of a provider that answers others.
         """
-        run, cause = self._run, error.cause
-        kind, why = reason_of(error), reason_of(error)
-        if isinstance(cause, ApplicationError):
-            kind, why = cause.type or kind, cause.message[:200]
+        run, cause, why = self._run, last_failure(error), describe_failure(error)
+        kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
         refused = kind == failures.SEARCH_REJECTED
         if refused:
             run.note(
