@@ -32,8 +32,7 @@ from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
 from providers.reading.reader import CachedReader, RoutedReader
-from providers.search.corpus import CorpusDefinition, CorpusLibrary
-from providers.search.corpus.published import open_published
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
@@ -110,11 +109,12 @@ async def _contents(
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, dates_puts=True)
     notebooks = StoredNotebooks(content)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    library = CorpusLibrary(
+    library = open_library(
+        settings.content_url,
+        settings.home,
         settings.home / CORPORA_FOLDER,
         children,
         corpus_definitions(settings),
-        open_published(settings.content_url, settings.home),
     )
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)

@@ -10,8 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from activities.reporting.addresses import Registry
-from activities.reporting.tree import Blocks, Inline, Mark, Run, Sentence, change_sentences, one_line, sentences
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.tree import (
+    Blocks,
+    CitationPlace,
+    Inline,
+    Run,
+    Sentence,
+    change_sentences,
+    one_line,
+    sentences,
+)
 from contracts.evidence import Evidence, Source
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
@@ -50,7 +59,7 @@ class DraftMarks:
         """Replace groups of names by citations; neighbouring citations are one."""
         found: list[Inline] = []
         for inline in inlines:
-            if isinstance(inline, Mark) or inline.code:
+            if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
             elif inline.link and re.fullmatch(rf"\[?{ITEMS}\]?", inline.text, re.IGNORECASE):
                 # A citation is never the words of a link.
@@ -73,7 +82,7 @@ class DraftMarks:
                 self.unresolved += [name for name in names if name not in self.passages]
             before = run.text[last : match.start()]
             pieces.append(replace(run, text=before if known else before.rstrip(" ")))
-            pieces += [Mark(tuple(dict.fromkeys(known)))] if known else []
+            pieces += [CitationPlace(tuple(dict.fromkeys(known)))] if known else []
             last = match.end()
         return [*pieces, replace(run, text=run.text[last:])]
 
@@ -108,9 +117,9 @@ def _merge_neighbours(inlines: list[Inline]) -> list[Inline]:
         gap = merged[-1] if merged and isinstance(merged[-1], Run) else None
         before = merged[-2] if gap and len(merged) > 1 else merged[-1] if merged else None
         near = gap is None or gap.text.strip(" ") in ("", ",", ";")
-        if isinstance(inline, Mark) and isinstance(before, Mark) and near:
+        if isinstance(inline, CitationPlace) and isinstance(before, CitationPlace) and near:
             del merged[-2 if gap else -1 :]
-            merged.append(Mark(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids)))))
+            merged.append(CitationPlace(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids)))))
         else:
             merged.append(inline)
     return merged
@@ -145,7 +154,7 @@ def number_citations(
     blocks: Blocks,
     evidence: Mapping[str, Evidence],
     given: Sequence[Citation],
-    labels: Mapping[str, Mark],
+    labels: Mapping[str, CitationPlace],
 ) -> tuple[Blocks, list[Citation]]:
     """Give each cited source its number, and each citation its label (`citation_labels`).
 
@@ -166,9 +175,9 @@ def number_citations(
                 groups.setdefault(evidence[identity].source_id, []).append(identity)
             for source, identities in groups.items():
                 number = numbers.setdefault(source, max(numbers.values(), default=0) + 1)
-                mark = replace(labels.get(source, Mark()), evidence_ids=tuple(identities), number=number)
+                mark = replace(labels.get(source, CitationPlace()), evidence_ids=tuple(identities), number=number)
                 last = inlines[-1] if inlines else None
-                if isinstance(last, Mark) and (mark.link or last.link):
+                if isinstance(last, CitationPlace) and (mark.link or last.link):
                     inlines.append(Run(" "))
                 inlines.append(mark)
         return replace(sentence, inlines=tuple(inlines))
@@ -177,13 +186,15 @@ def number_citations(
     return changed, [Citation(number=number, source_id=source) for source, number in numbers.items()]
 
 
-def citation_labels(style: CitationStyle, sources: Mapping[str, Source], registry: Registry) -> dict[str, Mark]:
+def citation_labels(
+    style: CitationStyle, sources: Mapping[str, Source], registry: KnownAddresses
+) -> dict[str, CitationPlace]:
     """Return how each source with an address on the web is cited in the style `link`: by its title."""
     if style is not CitationStyle.LINK:
         return {}
     addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
     return {
-        key: Mark(label=label, link=link)
+        key: CitationPlace(label=label, link=link)
         for key, link in addresses.items()
         if link and (label := shorten(one_line(registry.strip(sources[key].title)), TITLE_CHARACTERS))
     }
@@ -201,10 +212,10 @@ class ReportMarks:
         """Replace numbers in brackets and labels by citations."""
         found: list[Inline] = []
         for inline in inlines:
-            if isinstance(inline, Mark) or inline.code:
+            if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
             elif number := self.labels.get((inline.text, inline.link or "")):
-                found.append(Mark(number=number, label=inline.text, link=inline.link))
+                found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
             else:
                 found += self._read(inline)
         return found
@@ -214,7 +225,7 @@ class ReportMarks:
         last = 0
         for match in OWN_GROUP.finditer(run.text):
             if re.fullmatch(r"\[[0-9]{1,3}\]", match[0]):
-                pieces += [replace(run, text=run.text[last : match.start()]), Mark(number=int(match["items"]))]
+                pieces += [replace(run, text=run.text[last : match.start()]), CitationPlace(number=int(match["items"]))]
                 last = match.end()
             else:
                 self.unknown.append(match[0])

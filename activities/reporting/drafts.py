@@ -14,7 +14,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
 from activities.reporting.claims import PageWords, unquote_other_words
 from activities.reporting.markdown import write
@@ -67,7 +67,9 @@ class CleanDraft:
     """Block quotes that became plain text, since no source that they cite has their words."""
 
 
-def clean_draft(markdown: str, marks: DraftMarks, registry: Registry, pages: Mapping[str, PageWords]) -> CleanDraft:
+def clean_draft(
+    markdown: str, marks: DraftMarks, registry: KnownAddresses, pages: Mapping[str, PageWords]
+) -> CleanDraft:
     """Make a draft of what a writer wrote: without foreign addresses, unknown citations and lists of sources.
 
     `pages` gives the texts of sources by evidence id.

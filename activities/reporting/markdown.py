@@ -13,8 +13,8 @@ from typing import Final
 from activities.reporting.tree import (
     BREAK,
     Block,
+    CitationPlace,
     Inline,
-    Mark,
     Run,
     Sentence,
     parse,
@@ -172,11 +172,13 @@ def _write_inlines(inlines: Sequence[Inline], before: Inline | None, *, in_table
     for place, inline in enumerate(inlines):
         before = inlines[place - 1] if place else before
         after = inlines[place + 1] if place + 1 < len(inlines) else None
-        sign = "" if isinstance(inline, Mark) else "**" * inline.bold + "*" * inline.italic
+        sign = "" if isinstance(inline, CitationPlace) else "**" * inline.bold + "*" * inline.italic
         if sign != emphasis:
             pieces += [emphasis[::-1], sign]
             emphasis = sign
-        pieces.append(_write_mark(inline) if isinstance(inline, Mark) else _write_run(inline, before, after, in_table))
+        pieces.append(
+            _write_mark(inline) if isinstance(inline, CitationPlace) else _write_run(inline, before, after, in_table)
+        )
     return "".join([*pieces, emphasis])
 
 
@@ -191,7 +193,7 @@ def _write_run(run: Run, before: Inline | None, after: Inline | None, in_table: 
         text = text.replace("|", "\\|") if in_table else text
     else:
         text = escape(run.text)
-        if isinstance(before, Mark) and text[0] in "(:":
+        if isinstance(before, CitationPlace) and text[0] in "(:":
             # A citation must never be the words of a link or the label of a definition.
             text = "\\" + text
         if text[-1] == "!" and after is not None:
@@ -201,7 +203,7 @@ def _write_run(run: Run, before: Inline | None, after: Inline | None, in_table: 
     return f"<{run.link}>" if run.link == run.text and _is_autolink(run.link) else f"[{text}]{write_target(run.link)}"
 
 
-def _write_mark(mark: Mark) -> str:
+def _write_mark(mark: CitationPlace) -> str:
     if mark.link is not None:
         return f"[{escape(mark.label)}]{write_target(mark.link)}"
     if mark.number:
@@ -253,7 +255,7 @@ def _without_emphasis(sentence: Sentence) -> Sentence:
 def _as_words(sentence: Sentence) -> str:
     """Write a sentence with every sign escaped: its words and its citations."""
     pieces: Iterable[str] = (
-        _write_mark(each) if isinstance(each, Mark) else PUNCTUATION.sub(r"\\\g<0>", each.text)
+        _write_mark(each) if isinstance(each, CitationPlace) else PUNCTUATION.sub(r"\\\g<0>", each.text)
         for each in sentence.inlines
     )
     return "".join(pieces).replace("\n", " ")

@@ -56,7 +56,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CitationPlace:
     """A citation: of passages in a draft, of a number as well in a report."""
 
     evidence_ids: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Mark:
     link: str | None = None
 
 
-Inline = Run | Mark
+Inline = Run | CitationPlace
 Pass = Callable[[list[Inline], bool], list[Inline]]
 """Changes the inlines of a leaf; the flag says whether the leaf is in a block quote."""
 
@@ -81,9 +81,9 @@ class Sentence:
     """The blank before it."""
 
     @property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[CitationPlace]:
         """Its citations in order."""
-        return [inline for inline in self.inlines if isinstance(inline, Mark)]
+        return [inline for inline in self.inlines if isinstance(inline, CitationPlace)]
 
     @property
     def words(self) -> str:
@@ -279,7 +279,7 @@ def tidy(inlines: Iterable[Inline], *, one_line: bool = False) -> list[Inline]:
             tidied.append(replace(look, text=text))
 
     for inline in _merged(inlines):
-        if isinstance(inline, Mark):
+        if isinstance(inline, CitationPlace):
             tidied.append(inline)
         elif inline.text == BREAK and not one_line:
             _strip_end(tidied)
@@ -301,11 +301,11 @@ def _merged(inlines: Iterable[Inline]) -> Iterator[Inline]:
     """Merge neighbours of one look as they are."""
     waiting: list[Run] = []
     for inline in inlines:
-        if waiting and (isinstance(inline, Mark) or BREAK in (inline.text, waiting[0].text)
+        if waiting and (isinstance(inline, CitationPlace) or BREAK in (inline.text, waiting[0].text)
                         or replace(inline, text=waiting[0].text) != waiting[0]):  # fmt: skip
             yield replace(waiting[0], text="".join(run.text for run in waiting))
             waiting = []
-        if isinstance(inline, Mark):
+        if isinstance(inline, CitationPlace):
             yield inline
         else:
             waiting.append(inline)
@@ -330,7 +330,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
     marks: list[int] = []
     place = 0
     for inline in inlines:
-        if isinstance(inline, Mark):
+        if isinstance(inline, CitationPlace):
             marks.append(place)
         else:
             place += len(inline.text)
@@ -345,7 +345,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
         while following := [mark for mark in marks if mark > stop and not text[stop:mark].strip()]:
             stop = max(following)
         taken, rest = _cut(rest, stop - start)
-        if any(isinstance(each, Mark) or each.text.strip() for each in taken):
+        if any(isinstance(each, CitationPlace) or each.text.strip() for each in taken):
             found.append(_sentence(taken))
             start = stop
         else:
@@ -375,7 +375,7 @@ def _cut(inlines: Sequence[Inline], length: int) -> tuple[list[Inline], list[Inl
     """Cut inlines behind so many characters; citations at the cut come before it."""
     before: list[Inline] = []
     for place, inline in enumerate(inlines):
-        if isinstance(inline, Mark):
+        if isinstance(inline, CitationPlace):
             before.append(inline)
         elif len(inline.text) <= length:
             before.append(inline)
