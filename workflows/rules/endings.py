@@ -56,8 +56,8 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         if reason is StopReason.BUDGET_TIME:
             return Outcome.TIMED_OUT
         if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
-            # Whatever a model answered or a site gave is worth its report, which names what was missing.
-            return Outcome.PARTIAL if state.readable_sources() or state.usage.model_calls else Outcome.FAILED
+            # What was read is worth a report, which names what was missing.
+            return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
         return Outcome.PARTIAL if reason is StopReason.USER_STOPPED else Outcome.EMPTY
     if state.draft is None:
         return Outcome.FAILED

@@ -30,7 +30,7 @@ from providers.shared.rates import RateState, ServiceLimits, adopt_clock
 from tests.unit.providers.limits.simulation import START, Simulation
 
 FOLDER = Path(rate_rules.__file__).parent
-DECIDING = ["rates", "rate_rules", "refusal_memory", "limiter", "politeness", "circuit_breaker", "compare_and_swap"]
+DECIDING = ["rates", "rate_rules", "refusal_memory", "limiter", "politeness", "compare_and_swap"]
 UNLIMITED = ServiceLimits()
 ARRIVALS = st.lists(st.integers(0, 40_000).map(lambda milliseconds: milliseconds / 1_000), min_size=1, max_size=40)
 LATE = st.lists(st.floats(0, 3), min_size=1, max_size=5)
