@@ -23,7 +23,7 @@ from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
-from providers.shared.rates import ServiceLimits
+from providers.shared.limits import ServiceLimits
 from workers.settings.loading import APPLICATION, Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.web_search import WebSearchSettings
@@ -64,13 +64,7 @@ def service_of(provider: str) -> str:
 def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
     """The configured rate limits by service."""
     configured = settings.search.requests_per_minute
-    return {service_of(name): _per_minute(rate) for name, rate in configured.items()}
-
-
-def _per_minute(rate: float) -> ServiceLimits:
-    """A whole number of requests, in the shortest window that gives the rate."""
-    requests = max(1, int(rate))
-    return ServiceLimits(requests=requests, window_seconds=60.0 * requests / rate)
+    return {service_of(name): ServiceLimits(requests_per_minute=rate) for name, rate in configured.items()}
 
 
 class Availability:

@@ -30,7 +30,7 @@ class LimitedSearch:
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return the provider's answer. Raises its errors, and `RateLimited` when the request must wait."""
-        async with self._limiter.permit(self._service, f"{request.research_id}/{request.operation}"):
+        async with self._limiter.permit(self._service):
             answer = await self._provider.search(request)
         return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
 

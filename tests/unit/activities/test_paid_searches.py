@@ -12,7 +12,7 @@ from contracts.messages import SearchResponse
 from contracts.outcome import Usage
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
-from providers.shared.limiter import SharedLimiter
+from providers.shared.limits import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import message
@@ -96,7 +96,7 @@ async def test_the_sum_is_what_was_charged(script: list[Any]) -> None:
     name, clock = "anthropic", Clock()
     async with SearchApis() as server, open_provider(name, server.url(name)) as provider:
         store = MemorySharedStore(clock)
-        limiter = SharedLimiter(store, {}, clock=clock)
+        limiter = SharedLimiter(store, {})
         limited = LimitedSearch(provider, "search/anthropic", limiter)
         notebooks = StoredNotebooks(MemoryContent())
         activities = SearchingActivities({name: CachedSearch(limited, Cache(store))}, all_reachable, notebooks)

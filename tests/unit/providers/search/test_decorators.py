@@ -14,8 +14,7 @@ from providers.errors import RateLimited
 from providers.interfaces import Permit
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
-from providers.shared.limiter import SharedLimiter
-from providers.shared.rates import ServiceLimits
+from providers.shared.limits import ServiceLimits, SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.search_apis import asking
 
@@ -51,8 +50,8 @@ async def test_one_permit_for_each_request_of_an_operation() -> None:
 
     class Watched:
         @asynccontextmanager
-        async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[Permit]:
-            asked.append((service, holder, tokens))
+        async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[Permit]:
+            asked.append((service, tokens))
             yield self
 
         def used(self, tokens: int) -> None:
@@ -60,13 +59,13 @@ async def test_one_permit_for_each_request_of_an_operation() -> None:
 
     search = LimitedSearch(Provider(), SERVICE, Watched(), cost_usd=0.008)
     assert (await search.search(asking("tavily"))).cost_usd == 0.008
-    assert asked == [(SERVICE, "r-1/search/sq-1/tavily", 0)]
+    assert asked == [(SERVICE, 0)]
 
 
 async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
     """It must wait; so must the next one after a 429."""
     provider = Provider()
-    search = limited(provider, ServiceLimits(1, 60.0))
+    search = limited(provider, ServiceLimits(1))
     await search.search(asking("tavily"))
     with pytest.raises(RateLimited):
         await search.search(asking("tavily").model_copy(update={"operation": "another"}))
