@@ -75,13 +75,9 @@ class Availability:
         self._known: dict[str, tuple[float, str | None]] = {}
 
     async def unavailable(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the providers that a run should not use, each with the reason.
-
-        Where none can be reached, none is excluded: that is an outage, and may pass before the first search.
-        """
+        """Return the providers that cannot be reached, each with the reason."""
         reasons = await asyncio.gather(*(self._why_unreachable(name) for name in names))
-        missing = {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
-        return {} if len(missing) == len(names) else missing
+        return {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
 
     async def _why_unreachable(self, name: str) -> str | None:
         known = self._known.get(name)
