@@ -178,7 +178,6 @@ async def _records(
         verifying.conclude_check,
         verifying.apply_corrections,
         revising.join_report,
-        revising.revise_report,
         TurnActivities(queue).take_turn,
     ]
 

@@ -9,11 +9,9 @@ from contracts.agents import AgentReport, AgentRequest, PrepareAgentRequest, Tas
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, RunStatus, StopReason
 from workflows.driver import Driver
-from workflows.phases.analysis import analyze_hastily
-from workflows.phases.asking import AroundWaits
-from workflows.phases.counts import counts_of
-from workflows.rules.agent_merging import task_result
-from workflows.rules.scoping import scoped_state
+from workflows.phases.analysis import analyze_without_model
+from workflows.phases.human_gate import WaitHooks
+from workflows.rules.agents import scoped_state, task_result
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.activity_options import record_options
 from workflows.run.call_errors import is_cancelled, reason_of
@@ -31,7 +29,7 @@ class AgentDriver:
     """One agent, from its request to its result. It ends with a result whatever happens."""
 
     def __init__(
-        self, request: AgentRequest, host: Host, watchers: Watchers | None = None, around: AroundWaits | None = None
+        self, request: AgentRequest, host: Host, watchers: Watchers | None = None, around: WaitHooks | None = None
     ) -> None:
         """`around` begins a history anew where that is due."""
         self._request = request
@@ -88,7 +86,7 @@ class AgentDriver:
         alarm = asyncio.ensure_future(self._ring(run))
         try:
             if reason not in NATURAL_STOPS:
-                await analyze_hastily(run)
+                await analyze_without_model(run)
             return await strategy.conclude(run, reason), problem
         except Interrupted:
             return AgentReport(), f"{problem}; {NO_TIME}" if problem else NO_TIME
@@ -103,4 +101,4 @@ class AgentDriver:
     def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
         """What the agent brings back, made of what its state holds now."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
-        return task_result(self.state, counts_of(self.state), reason, report, problem)
+        return task_result(self.state, self.state.counts(), reason, report, problem)

@@ -16,14 +16,11 @@ from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, ResearchRequest
-from contracts.resolved import Permission, ProviderChoice, ResolvedResearch
+from contracts.resolved import Permission, ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
-from workflows.phases.counts import counts_of
-from workflows.phases.provider_searches import CORPUS
-from workflows.rules.provider_choice import with_providers, without
+from workflows.phases.human_gate import WaitHooks
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unforeseen, describe_unstarted, is_cancelled, reason_of
 from workflows.run.context import RunContext
@@ -100,7 +97,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 return
             saved = await run.checkpoints.save_with_events()
             await workflow.wait_condition(workflow.all_handlers_finished)
-            if not saved or self._inbox.holds_something:
+            if not saved or self._inbox.has_messages:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
                 return
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
@@ -113,7 +110,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if workflow.info().continued_run_id is None:
                 await self._check_after_approval(run)
 
-        around = AroundWaits(start_history_anew, take_turn, check_providers)
+        around = WaitHooks(start_history_anew, take_turn, check_providers)
         driver = Driver(run, strategy, around, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
@@ -121,13 +118,13 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if is_cancelled(error):
                 raise
             failure = self._fail(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
-            await driver.keep_failed()
+            await driver.save_failed()
             raise failure from None
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
             failure = self._fail(run, _unforeseen(error).message)
-            await driver.keep_failed()
+            await driver.save_failed()
             raise failure from None
         await run.watchers.enter_phase(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -181,10 +178,10 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if is_cancelled(error):
                 raise
             raise _refusal_of(resolved.research_id, error) from None
-        providers = without(resolved.providers, checked.unavailable)
-        if not any(choice.available for choice in providers):
-            raise _nothing_to_search(resolved, providers)
-        return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
+        resolved = resolved.without_providers(checked.unavailable)
+        if not any(choice.available for choice in resolved.providers):
+            raise _nothing_to_search(resolved)
+        return prepared.model_copy(update={"resolved": resolved})
 
     async def _check_after_approval(self, run: ResearchRun) -> None:
         """The same once a person has approved the plan: nothing leaves before. Raises `Interrupted`."""
@@ -193,12 +190,12 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             return
         options = check_options(run.operation("check-providers"), run.remaining_work_seconds())
         checked = await run.within_limits(run.host.execute(activities.check_providers, argument, options))
-        providers = without(run.resolved.providers, checked.unavailable)
-        if not any(choice.available for choice in providers):
+        resolved = run.resolved.without_providers(checked.unavailable)
+        if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
             await run.checkpoints.save(closed=True)
-            raise _nothing_to_search(run.resolved, providers)
-        run.state.resolved = with_providers(run.resolved, providers)
+            raise _nothing_to_search(resolved)
+        run.state.resolved = resolved
         for name, why in checked.unavailable.items():
             run.note("status", f"not searched: {name}: {why}", level="warning")
 
@@ -289,7 +286,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             research_id=workflow.info().workflow_id,
             outcome=outcome,
             stop_reason=reason,
-            counts=counts_of(state),
+            counts=state.counts(),
             usage=state.usage,
             degraded=state.degraded,
             failed_branches=state.failed_branches,
@@ -334,7 +331,7 @@ class WorkflowWatchers(DetailsWatchers):
 
 def providers_to_check(resolved: ResolvedResearch, permission: Permission | None) -> CheckProvidersRequest | None:
     """What those who search are to look at; None where nothing but a corpus is searched."""
-    web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
+    web = [choice.name for choice in resolved.providers if choice.available and choice.name != names.CORPUS_PROVIDER]
     asked = {"research_id": resolved.research_id, "tenant": resolved.tenant, "providers": web}
     return CheckProvidersRequest(**asked, permission=permission) if web else None
 
@@ -375,8 +372,8 @@ def _stopped_before_it_began(research_id: str) -> ApplicationError:
     return _end_early(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
-def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
-    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
+def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
+    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
     return _end_early(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 

@@ -12,7 +12,7 @@ from contracts.parse_request import error_lines
 from contracts.state import ResearchState
 from contracts.vocabulary import StopReason
 from workflows.agent_driver import AgentDriver
-from workflows.phases.asking import AroundWaits
+from workflows.phases.human_gate import WaitHooks
 from workflows.run.call_errors import describe_unforeseen
 from workflows.run.host import TemporalHost
 from workflows.run.payloads import json_of
@@ -38,7 +38,7 @@ class ResearchAgentWorkflow(StateQueries):
         resolved = asked.resolved
         self._host = TemporalHost(resolved.priority, resolved.tenant, self._details.renew)
         self._driver = driver = AgentDriver(
-            asked, self._host, DetailsWatchers(self._details.renew), AroundWaits(self._start_history_anew)
+            asked, self._host, DetailsWatchers(self._details.renew), WaitHooks(self._start_history_anew)
         )
         self._asked = asked
         try:

@@ -3,8 +3,7 @@
 from contracts.agents import progress_of_agent
 from contracts.outcome import HOOK, PERSON, Progress, ResearchStatus
 from contracts.state import ResearchState
-from workflows.phases.claim_verification import with_verification
-from workflows.phases.counts import counts_of
+from workflows.phases.checking import with_verification
 from workflows.run.clock import elapsed_seconds
 from workflows.strategies import strategy_of
 
@@ -34,7 +33,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],
         waiting=None if ended else state.waiting,
-        counts=counts_of(state),
+        counts=state.counts(),
         usage=state.usage,
         usage_by_role=state.usage_by_role,
         usage_by_phase=state.usage_by_phase,

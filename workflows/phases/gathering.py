@@ -21,10 +21,10 @@ from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
-from workflows.phases.provider_searches import Answers, Searching
+from workflows.phases.searching import Answers, Searching
+from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.query_matching import record_of
-from workflows.rules.scoping import known_record
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.accounting import account
 from workflows.run.activity_options import read_options

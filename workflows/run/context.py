@@ -1,11 +1,11 @@
 """What every part of a run works with: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
 from contracts.canary import contains_canary, exposes_private_text
-from contracts.evidence import SearchHit, Source
+from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
@@ -15,7 +15,7 @@ from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
-from workflows.rules.gaps import STEER, open_gaps
+from workflows.rules.gaps import open_gaps
 from workflows.run.clock import Clock
 from workflows.run.event_ring import add_event
 from workflows.run.guidance import HEARD, newest, with_guidance
@@ -150,7 +150,7 @@ class RunContext:
         if not state.plan.nodes or not text.strip():
             return  # the planner reads the guidance
         draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
-        for gap in open_gaps(state, [draft], STEER):
+        for gap in open_gaps(state, [draft], ASKED_BY_PERSON):
             state.gaps = [*state.gaps, gap]
             self.decide(
                 AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, {"status": gap.status.value}
@@ -236,6 +236,11 @@ class RunContext:
     def gives_away(self, query: str) -> bool:
         """Return true if a query contains the canary."""
         return contains_canary(query, self.resolved.canary)
+
+    def note_clashing(self, ids: Collection[str]) -> None:
+        """Note passages that were dropped because other ones have their ids."""
+        text = f"{plural(len(ids), 'passage')} dropped: another passage has the same id"
+        self.note("status", text, level="warning")
 
     def degrade(self, note: str) -> None:
         """Record that something is less good than asked for; the report says so."""

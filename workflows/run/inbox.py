@@ -1,4 +1,4 @@
-"""The inbox where messages and the clock's alarm are put down for the run to find."""
+"""The inbox: messages of people and the alarm of the clock, until the run takes them up."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from contracts.vocabulary import StopReason
 
 
 class Interrupted(Exception):
-    """The work must end now and the report be written from what is there. Never leaves the engine."""
+    """The work must end now and the report be written from the results so far. Never leaves the engine."""
 
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason.value)
@@ -16,57 +16,57 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Answered:
-    """What a person says to the questions of a round; empty texts where nothing is said."""
+    """Answers to the questions of a round, in their order; empty texts for unanswered ones."""
 
     answers: list[str]
 
 
 @dataclass(frozen=True)
 class Approved:
-    """A person agrees with a version of the plan."""
+    """Approval of a version of the plan."""
 
     version: int
 
 
 @dataclass(frozen=True)
 class RejectedPlan:
-    """A person wants no research by this plan."""
+    """Rejection of the plan: the run ends."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Revised:
-    """A person wants another plan: made by the planner, or as it is here."""
+    """Demand for another plan: by guidance for the planner, or a plan as the person edited it."""
 
     guidance: str = ""
     plan: Plan | None = None
 
 
-Said = Answered | Approved | RejectedPlan | Revised
+Reply = Answered | Approved | RejectedPlan | Revised
 
 
 @dataclass
 class Inbox:
-    """What people and the clock have asked for."""
+    """Messages that the run has yet to take up."""
 
     interruption: StopReason | None = None
     steering: list[str] = field(default_factory=list)
-    """Messages of people that no unit has taken up."""
-    said: list[Said] = field(default_factory=list)
-    """What was said while the run waited for a person."""
+    """Messages of people for the next unit."""
+    replies: list[Reply] = field(default_factory=list)
+    """Replies to the wait of the run."""
     closing: bool = False
-    """The last report is being written: it is too late to steer."""
+    """True once the last report is being written: it is too late to steer."""
 
     @property
-    def holds_something(self) -> bool:
-        """Whether somebody asked for something that the run has not taken up yet."""
-        return self.interruption is not None or bool(self.steering) or bool(self.said)
+    def has_messages(self) -> bool:
+        """True if the run has something to take up."""
+        return self.interruption is not None or bool(self.steering) or bool(self.replies)
 
     def interrupt(self, reason: StopReason) -> None:
         """Ask for the end; the first reason counts."""
         self.interruption = self.interruption or reason
 
     def clear(self) -> None:
-        """Forget the interruption, so that the report can be written."""
+        """Drop the interruption, so that the report can be written."""
         self.interruption = None

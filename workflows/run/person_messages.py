@@ -10,7 +10,7 @@ from contracts import failures, names
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Phase, StopReason
-from workflows.phases.claim_verification import VERIFICATION
+from workflows.phases.checking import VERIFICATION
 from workflows.rules import replies
 from workflows.run.inbox import Inbox
 
@@ -36,7 +36,7 @@ class PersonMessages:
         A model reads it. Without a model it is searched for as it is.
         """
         if self._waits_for(WaitKind.APPROVAL):
-            self._inbox.said.append(replies.read_revision(self._state, self._inbox.said, text))
+            self._inbox.replies.append(replies.read_revision(self._state, self._inbox.replies, text))
             return self._made_anew()
         self._inbox.steering.append(text.strip())
         if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
@@ -54,7 +54,7 @@ class PersonMessages:
         if self._inbox.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
         if self._waits_for(WaitKind.APPROVAL):
-            _checked(lambda: replies.read_revision(self._state, self._inbox.said, text))
+            _checked(lambda: replies.read_revision(self._state, self._inbox.replies, text))
 
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
@@ -74,57 +74,57 @@ class PersonMessages:
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
         """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
-        said = replies.read_answers(self._state, self._inbox.said, answers, round)
-        self._inbox.said.append(said)
+        said = replies.read_answers(self._state, self._inbox.replies, answers, round)
+        self._inbox.replies.append(said)
         return "taken: the run goes on with your answers" if any(said.answers) else "taken: the run goes on without"
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
-        _checked(lambda: replies.read_answers(self._state, self._inbox.said, answers, round))
+        _checked(lambda: replies.read_answers(self._state, self._inbox.replies, answers, round))
 
     @workflow.update(name=names.REPLY)
     async def reply(self, text: Any) -> str:
         """A text for whatever is waited for: an answer, or words for the planner."""
-        self._inbox.said.append(replies.read_reply(self._state, self._inbox.said, text))
+        self._inbox.replies.append(replies.read_reply(self._state, self._inbox.replies, text))
         answers = self._waits_for(WaitKind.CLARIFICATION)
         return "taken: the run goes on with your answer" if answers else self._made_anew()
 
     @reply.validator
     def _check_reply(self, text: Any) -> None:
-        _checked(lambda: replies.read_reply(self._state, self._inbox.said, text))
+        _checked(lambda: replies.read_reply(self._state, self._inbox.replies, text))
 
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
-        said = replies.read_revision(self._state, self._inbox.said, revision, version)
-        self._inbox.said.append(said)
+        said = replies.read_revision(self._state, self._inbox.replies, revision, version)
+        self._inbox.replies.append(said)
         if said.plan is None:
             return self._made_anew()
         return f"taken: the plan is version {said.plan.version} now; approve it to begin"
 
     @revise_plan.validator
     def _check_revision(self, revision: Any, version: Any = None) -> None:
-        _checked(lambda: replies.read_revision(self._state, self._inbox.said, revision, version))
+        _checked(lambda: replies.read_revision(self._state, self._inbox.replies, revision, version))
 
     @workflow.update(name=names.APPROVE_PLAN)
     async def approve_plan(self, version: Any, phrase: Any = None) -> str:
         """Agree with the newest plan; `phrase` where the request wants one."""
-        self._inbox.said.append(replies.read_approval(self._state, self._inbox.said, version, phrase))
+        self._inbox.replies.append(replies.read_approval(self._state, self._inbox.replies, version, phrase))
         return f"approved: the research goes by plan version {version}"
 
     @approve_plan.validator
     def _check_approval(self, version: Any, phrase: Any = None) -> None:
-        _checked(lambda: replies.read_approval(self._state, self._inbox.said, version, phrase))
+        _checked(lambda: replies.read_approval(self._state, self._inbox.replies, version, phrase))
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
         """End the run without any work; the plan is kept."""
-        self._inbox.said.append(replies.read_rejection(self._state, self._inbox.said, reason))
+        self._inbox.replies.append(replies.read_rejection(self._state, self._inbox.replies, reason))
         return "rejected: the run ends, and its plan is kept"
 
     @reject_plan.validator
     def _check_rejection(self, reason: Any = "") -> None:
-        _checked(lambda: replies.read_rejection(self._state, self._inbox.said, reason))
+        _checked(lambda: replies.read_rejection(self._state, self._inbox.replies, reason))
 
     def _waits_for(self, kind: WaitKind) -> bool:
         return self._state.waiting is not None and self._state.waiting.kind is kind

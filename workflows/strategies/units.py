@@ -7,7 +7,7 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.outcome import Mark, Pause
 from contracts.state import Position, ResearchState
 from contracts.vocabulary import Action, EngineKind
-from workflows.rules.report_check import report_issues
+from workflows.rules.endings import report_issues
 from workflows.run.research_run import ResearchRun
 
 T = TypeVar("T")

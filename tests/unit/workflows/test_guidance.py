@@ -34,9 +34,9 @@ def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
 
 def test_an_inbox_holds_words_as_well_as_a_stop() -> None:
     """Either is enough, and the first reason to stop counts."""
-    assert not Inbox().holds_something
-    assert Inbox(steering=["look at the appendix"]).holds_something
+    assert not Inbox().has_messages
+    assert Inbox(steering=["look at the appendix"]).has_messages
     inbox = Inbox()
     inbox.interrupt(StopReason.USER_STOPPED)
     inbox.interrupt(StopReason.BUDGET_TIME)
-    assert (inbox.holds_something, inbox.interruption) == (True, StopReason.USER_STOPPED)
+    assert (inbox.has_messages, inbox.interruption) == (True, StopReason.USER_STOPPED)

@@ -21,7 +21,7 @@ from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
+from workflows.phases.human_gate import WaitHooks
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.run.resumption import resume_state
@@ -381,9 +381,7 @@ async def test_a_history_may_begin_anew_after_every_step(tmp_path: Path) -> None
 
     while state.result is None:
         try:
-            await Driver(
-                ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy(), AroundWaits(boundary)
-            ).conduct()
+            await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy(), WaitHooks(boundary)).conduct()
         except NewHistory:
             state = ResearchState.unpack(state.pack())
             state.resolved = fresh.resolved  # as it is prepared for the new history

@@ -28,7 +28,7 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.rules import replies
-from workflows.run.inbox import Answered, Approved, Inbox, Said
+from workflows.run.inbox import Answered, Approved, Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import strategy_of
@@ -62,10 +62,10 @@ class Conducted:
         assert self.state.waiting is not None, self.state.events[-3:]
         return self.state.waiting
 
-    async def answered(self, said: Said) -> None:
+    async def answered(self, said: Reply) -> None:
         """Say something, and see that it is taken."""
-        self.inbox.said.append(said)
-        while self.inbox.said:
+        self.inbox.replies.append(said)
+        while self.inbox.replies:
             await asyncio.sleep(0.01)
 
     def left(self) -> int:

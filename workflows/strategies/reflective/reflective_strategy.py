@@ -25,7 +25,7 @@ from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
-from workflows.phases.asking import approval_comes
+from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.sub_queries import ENOUGH
@@ -102,7 +102,7 @@ class ReflectiveStrategy:
                     Route.DIRECT: UnitKind.ANSWER,
                     Route.QUICK: UnitKind.PLANNING,
                     # Before a plan is approved nothing is searched.
-                    Route.DEEP: UnitKind.PLANNING if approval_comes(run.state) else UnitKind.BACKGROUND,
+                    Route.DEEP: UnitKind.PLANNING if needs_approval(run.state) else UnitKind.BACKGROUND,
                 }[position.route]
             case UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING

@@ -18,7 +18,7 @@ from contracts.vocabulary import (
     Phase,
     Quality,
 )
-from workflows.rules.report_check import report_issues
+from workflows.rules.endings import report_issues
 
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
