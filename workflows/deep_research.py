@@ -1,6 +1,7 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -18,21 +19,17 @@ from contracts.presets import effective_limits, preset
 from contracts.request import Approve, ResearchRequest
 from contracts.resolved import Permission, ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
+from workflows.messages import PersonMessages, StateQueries
 from workflows.phases.human_gate import WaitHooks
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unforeseen, describe_unstarted, is_cancelled, reason_of
+from workflows.run.checkpoints import resume_state
 from workflows.run.context import RunContext
-from workflows.run.host import TemporalHost
-from workflows.run.payloads import json_of
-from workflows.run.person_messages import PersonMessages
+from workflows.run.host import TemporalHost, json_of
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
-from workflows.run.run_metrics import measure_ending
-from workflows.run.state_queries import StateQueries
-from workflows.run.web_ui_details import CurrentDetails, DetailsWatchers, details_markdown
-from workflows.run_status import status_of
+from workflows.status import CurrentDetails, DetailsWatchers, details_markdown, status_of
 from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
@@ -43,6 +40,8 @@ ENDS_AS_FAILURE: Final = {
     Outcome.REFUSED: failures.REFUSED,
 }
 """Outcomes of a run that has begun and gives no report, with the type of the failure."""
+
+MILLION = 1_000_000
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
@@ -402,3 +401,19 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
         message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result
+
+
+def measure_ending(result: ResearchResult, state: ResearchState | None = None) -> None:
+    """Count a run that has ended with what it used, and the sources that it could not read, by reason."""
+    meter = workflow.metric_meter()
+    ending = {"outcome": result.outcome.value, "stop_reason": result.stop_reason.value}
+    meter.create_counter("research_runs", "Runs that ended, by outcome and stop reason").add(1, ending)
+    meter.create_counter("research_tokens", "Tokens that runs used").add(result.usage.tokens)
+    cost = round(result.usage.known_cost_usd * MILLION)
+    meter.create_counter("research_cost_micro_usd", "What runs cost, as far as prices are known").add(cost)
+    seconds = meter.create_histogram_float("research_run_seconds", "How long runs worked", "s")
+    seconds.record(result.usage.active_seconds, {"outcome": result.outcome.value})
+    dropped = meter.create_counter("research_sources_dropped", "Sources that could not be read, by reason")
+    sources = state.sources.values() if state is not None else ()
+    for reason, number in Counter(one.status_reason for one in sources if one.status is SourceStatus.FAILED).items():
+        dropped.add(number, {"reason": reason})

@@ -26,9 +26,9 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import strategy_of
 
 SMALL: Final[dict[str, Any]] = {"depth": "light"}

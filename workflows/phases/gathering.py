@@ -26,8 +26,8 @@ from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
-from workflows.run.accounting import account
 from workflows.run.activity_options import read_options
+from workflows.run.budget import account
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun

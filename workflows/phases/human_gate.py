@@ -13,8 +13,7 @@ from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
-from workflows.rules.replies import phrase_for
-from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Reply, Revised
+from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Reply, Revised, phrase_for
 from workflows.run.research_run import ResearchRun
 
 CLARIFICATION: Final = "clarification"

@@ -24,9 +24,20 @@ from contracts.roles import (
 )
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
-from workflows.run.accounting import account, account_failure, answer_key, forget_failures
 from workflows.run.activity_options import role_options
-from workflows.run.budget import NOTHING, Holdings, Reservation, check_reserve, refusal, report_reserve, reservation
+from workflows.run.budget import (
+    NOTHING,
+    Holdings,
+    Reservation,
+    account,
+    account_failure,
+    answer_key,
+    check_reserve,
+    forget_failures,
+    refusal,
+    report_reserve,
+    reservation,
+)
 from workflows.run.call_errors import (
     describe_failure,
     details_of,

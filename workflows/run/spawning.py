@@ -14,8 +14,7 @@ from contracts.texts import plural
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
 from workflows.rules.sub_queries import sources_left
-from workflows.run.accounting import account
-from workflows.run.budget import NOTHING, Reservation, total
+from workflows.run.budget import NOTHING, Reservation, account, total
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted

@@ -22,12 +22,12 @@ from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, repor
 from workflows.driver import Driver
 from workflows.phases.closing import close
 from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Answered, Approved, Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.orchestrator.plan import tasks_of
 
 WISH = "Please also look at base backups"
 

@@ -10,8 +10,8 @@ from contracts.evidence import Source
 from contracts.plan import Waiting, WaitKind
 from contracts.request import Approve
 from tests.unit.workflows.test_waiting_for_a_person import waits
+from workflows.messages import PersonMessages
 from workflows.run.inbox import Answered, Approved, RejectedPlan, Revised
-from workflows.run.person_messages import PersonMessages
 
 
 def messages(approve: Approve = Approve.PLAN) -> PersonMessages:

@@ -22,12 +22,11 @@ from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
-from workflows.strategies.reflective.reflective_position import ReflectivePosition
+from workflows.strategies.reflective.plan import ReflectivePosition, is_analysis
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import is_analysis
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"

@@ -34,7 +34,7 @@ from workflows.rules.agents import (
     task_result,
 )
 from workflows.rules.sub_queries import sources_left
-from workflows.run.resumption import resume_state
+from workflows.run.checkpoints import resume_state
 
 TASK = AgentTask(id="agent-1", text="What is frozen?", strategy="errand")
 WHOLE = AgentShare(sources=50)

@@ -26,7 +26,7 @@ from workflows.phases.checking import VERIFICATION
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run_status import status_of
+from workflows.status import status_of
 from workflows.strategies import strategy_of
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")

@@ -30,30 +30,27 @@ from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished
-from workflows.strategies.reflective.reflective_position import (
+from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_wishes
+from workflows.strategies.reflective.plan import (
     ReflectivePosition,
     StepReflection,
     UnitKind,
+    completed_steps,
     name_of_unit,
     named_step,
-    progress_of,
-    summary_of_unit,
-)
-from workflows.strategies.reflective.step_research import investigate, research_step
-from workflows.strategies.reflective.steps import (
-    completed_steps,
     only_step,
     open_queries,
     pending_steps,
+    progress_of,
     room_for_steps,
     step_node,
     summaries_of,
+    summary_of_unit,
     with_new_steps,
     with_requested_step,
     without_pending_steps,
 )
-from workflows.strategies.units import carry_out, judge_report, unplanned_wishes
+from workflows.strategies.reflective.step_research import investigate, research_step
 
 DEPTH_OF: Final = {
     Complexity.SIMPLE: Depth.LIGHT,

@@ -1,4 +1,4 @@
-"""The updates of a run: what a person may tell it. Validators answer at once with what is wrong."""
+"""Messages of people to a run, and queries about its state."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -7,11 +7,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, names
-from contracts.plan import WaitKind
+from contracts.evidence import Source
+from contracts.outcome import EventPage
+from contracts.plan import PlanAnswer, WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Phase, StopReason
 from workflows.phases.checking import VERIFICATION
-from workflows.rules import replies
+from workflows.run import inbox
+from workflows.run.context import page_after
 from workflows.run.inbox import Inbox
 
 R = TypeVar("R")
@@ -36,7 +39,7 @@ class PersonMessages:
         A model reads it. Without a model it is searched for as it is.
         """
         if self._waits_for(WaitKind.APPROVAL):
-            self._inbox.replies.append(replies.read_revision(self._state, self._inbox.replies, text))
+            self._inbox.replies.append(inbox.read_revision(self._state, self._inbox.replies, text))
             return self._made_anew()
         self._inbox.steering.append(text.strip())
         if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
@@ -54,7 +57,7 @@ class PersonMessages:
         if self._inbox.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
         if self._waits_for(WaitKind.APPROVAL):
-            _checked(lambda: replies.read_revision(self._state, self._inbox.replies, text))
+            _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, text))
 
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
@@ -74,29 +77,29 @@ class PersonMessages:
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
         """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
-        said = replies.read_answers(self._state, self._inbox.replies, answers, round)
+        said = inbox.read_answers(self._state, self._inbox.replies, answers, round)
         self._inbox.replies.append(said)
         return "taken: the run goes on with your answers" if any(said.answers) else "taken: the run goes on without"
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
-        _checked(lambda: replies.read_answers(self._state, self._inbox.replies, answers, round))
+        _checked(lambda: inbox.read_answers(self._state, self._inbox.replies, answers, round))
 
     @workflow.update(name=names.REPLY)
     async def reply(self, text: Any) -> str:
         """A text for whatever is waited for: an answer, or words for the planner."""
-        self._inbox.replies.append(replies.read_reply(self._state, self._inbox.replies, text))
+        self._inbox.replies.append(inbox.read_reply(self._state, self._inbox.replies, text))
         answers = self._waits_for(WaitKind.CLARIFICATION)
         return "taken: the run goes on with your answer" if answers else self._made_anew()
 
     @reply.validator
     def _check_reply(self, text: Any) -> None:
-        _checked(lambda: replies.read_reply(self._state, self._inbox.replies, text))
+        _checked(lambda: inbox.read_reply(self._state, self._inbox.replies, text))
 
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
-        said = replies.read_revision(self._state, self._inbox.replies, revision, version)
+        said = inbox.read_revision(self._state, self._inbox.replies, revision, version)
         self._inbox.replies.append(said)
         if said.plan is None:
             return self._made_anew()
@@ -104,27 +107,27 @@ class PersonMessages:
 
     @revise_plan.validator
     def _check_revision(self, revision: Any, version: Any = None) -> None:
-        _checked(lambda: replies.read_revision(self._state, self._inbox.replies, revision, version))
+        _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, revision, version))
 
     @workflow.update(name=names.APPROVE_PLAN)
     async def approve_plan(self, version: Any, phrase: Any = None) -> str:
         """Agree with the newest plan; `phrase` where the request wants one."""
-        self._inbox.replies.append(replies.read_approval(self._state, self._inbox.replies, version, phrase))
+        self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase))
         return f"approved: the research goes by plan version {version}"
 
     @approve_plan.validator
     def _check_approval(self, version: Any, phrase: Any = None) -> None:
-        _checked(lambda: replies.read_approval(self._state, self._inbox.replies, version, phrase))
+        _checked(lambda: inbox.read_approval(self._state, self._inbox.replies, version, phrase))
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
         """End the run without any work; the plan is kept."""
-        self._inbox.replies.append(replies.read_rejection(self._state, self._inbox.replies, reason))
+        self._inbox.replies.append(inbox.read_rejection(self._state, self._inbox.replies, reason))
         return "rejected: the run ends, and its plan is kept"
 
     @reject_plan.validator
     def _check_rejection(self, reason: Any = "") -> None:
-        _checked(lambda: replies.read_rejection(self._state, self._inbox.replies, reason))
+        _checked(lambda: inbox.read_rejection(self._state, self._inbox.replies, reason))
 
     def _waits_for(self, kind: WaitKind) -> bool:
         return self._state.waiting is not None and self._state.waiting.kind is kind
@@ -137,5 +140,47 @@ class PersonMessages:
 def _checked(read: Callable[[], R]) -> R:
     try:
         return read()
-    except replies.Unacceptable as error:
+    except inbox.Unacceptable as error:
         raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
+
+
+class StateQueries:
+    """The part of a workflow that answers what its state tells."""
+
+    def _shown_state(self) -> ResearchState:
+        """The state to answer from."""
+        raise NotImplementedError
+
+    @workflow.query(name=names.PLAN)
+    def plan(self) -> PlanAnswer:
+        """Brief, nodes, and those of them that are sub-queries."""
+        state = self._shown_state()
+        plan = state.plan
+        return PlanAnswer(
+            version=plan.version,
+            approved_version=state.approved_version,
+            waiting=state.waiting,
+            brief=plan.brief,
+            nodes=plan.nodes,
+            sub_queries=plan.parts,
+        )
+
+    @workflow.query(name=names.DECISIONS)
+    def decisions(self) -> list[dict[str, Any]]:
+        """The decision log."""
+        return [decision.model_dump() for decision in self._shown_state().decisions]
+
+    @workflow.query(name=names.SOURCES)
+    def sources(self) -> list[Source]:
+        """Every source, read or skipped."""
+        return list(self._shown_state().sources.values())
+
+    @workflow.query(name=names.SESSION)
+    def session(self) -> dict[str, Any]:
+        """The whole state, also of a closed run."""
+        return self._shown_state().model_dump(mode="json")
+
+    @workflow.query(name=names.EVENTS)
+    def events(self, after: int = 0) -> EventPage:
+        """Progress after a sequence number."""
+        return page_after(self._shown_state(), after)

@@ -1,4 +1,4 @@
-"""The current details of a run, in Markdown, for the web UI."""
+"""The state of a run or of an agent in a few figures."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,13 +6,14 @@ from typing import Final
 
 from temporalio import workflow
 
-from contracts.agents import AgentRecord
-from contracts.outcome import Awaited, ResearchStatus
+from contracts.agents import AgentRecord, progress_of_agent
+from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
-from workflows.run.clock import elapsed_seconds
-from workflows.run.context import RunContext, Watchers
+from workflows.phases.checking import with_verification
+from workflows.run.context import RunContext, Watchers, elapsed_seconds
+from workflows.strategies import strategy_of
 
 QUESTION_CHARACTERS: Final = 400
 WAITS: Final = 3
@@ -31,6 +32,49 @@ MARKS = {
     NodeStatus.FAILED: "✖",
     NodeStatus.SKIPPED: "–",
 }
+
+
+def status_of(state: ResearchState, now: float) -> ResearchStatus:
+    """The state in a few figures; the same function serves running workflows and stored sessions."""
+    resolved = state.resolved
+    limit = resolved.limits.deadline_seconds if resolved else 0.0
+    ended = state.result is not None
+    elapsed = state.usage.active_seconds if ended else elapsed_seconds(state, now)
+    last = state.decisions[-1] if state.decisions else None
+    return ResearchStatus(
+        research_id=resolved.research_id if resolved else "",
+        query=resolved.query if resolved else "",
+        status=state.status,
+        phase=state.phase,
+        iteration=state.iteration,
+        limits=resolved.limits if resolved else None,
+        max_iterations=resolved.limits.max_iterations if resolved else 1,
+        strategy=resolved.strategy if resolved else "supervisor",
+        progress=with_verification(strategy_of(resolved.strategy).progress(state), state) if resolved else Progress(),
+        agents=[progress_of_agent(record) for record in state.agents],
+        engine=resolved.engine.value if resolved else "",
+        corpus=resolved.corpus.name if resolved and resolved.corpus else None,
+        egress=resolved.egress if resolved else "",
+        web=resolved.web if resolved else False,
+        providers=resolved.providers if resolved else [],
+        advice=resolved.advice if resolved else [],
+        waiting=None if ended else state.waiting,
+        counts=state.counts(),
+        usage=state.usage,
+        usage_by_role=state.usage_by_role,
+        usage_by_phase=state.usage_by_phase,
+        verification=state.result.verification if state.result else state.verification.summary,
+        elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
+        deadline_seconds=limit,
+        last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
+        last_failure=state.last_failure,
+        degraded=state.degraded,
+        guidance=[each for each in state.guidance if each.origin in (PERSON, HOOK)],
+        outcome=state.result.outcome if state.result else None,
+        stop_reason=state.result.stop_reason if state.result else None,
+        started_at=state.started_at,
+        ended_at=state.result.ended_at if state.result else None,
+    )
 
 
 class CurrentDetails:
