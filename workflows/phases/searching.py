@@ -21,12 +21,8 @@ from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
 from workflows.rules.query_matching import asked_before
 from workflows.run.activity_options import search_options
-<<<<<<< HEAD
-from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, last_failure, reason_of, spent_by
-=======
 from workflows.run.budget import account
-from workflows.run.call_errors import is_cancelled, reason_of, spent_by
->>>>>>> main
+from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, last_failure, reason_of, spent_by
 from workflows.run.research_run import ResearchRun
 
 MOST_FAILURES: Final = 2

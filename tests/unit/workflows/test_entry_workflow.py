@@ -12,13 +12,8 @@ from contracts.vocabulary import Phase
 from tests.fakes import states
 from tests.fakes.host import activity_error
 from workflows.deep_research import DeepResearchWorkflow
-<<<<<<< HEAD
 from workflows.run.call_errors import describe_unstarted, is_cancelled, is_given_up, is_outage, reason_of
-from workflows.run.event_ring import page_after
-=======
-from workflows.run.call_errors import describe_unstarted, is_cancelled, is_full, is_given_up, reason_of
 from workflows.run.context import page_after
->>>>>>> main
 
 
 def workflow_in(phase: Phase | None, iteration: int = 1, *, resolved: bool = True, closing: bool = False) -> Any:
