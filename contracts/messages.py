@@ -100,6 +100,8 @@ class SearchRequest(Terse):
     """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
     permission: Permission | None = None
     """Without a valid one nothing is asked."""
+    patience_seconds: float | None = None
+    """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
 
 class SearchResponse(Terse):
@@ -157,6 +159,8 @@ class ReadRequest(Terse):
     """Without a valid one nothing is asked."""
     wants_title: bool = False
     """Whether the title is not known where the read is asked for."""
+    patience_seconds: float = 10.0
+    """Time for which a site that does not answer, or answers 5xx, is tried."""
 
 
 class ReadRecord(Terse):

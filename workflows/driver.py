@@ -15,7 +15,7 @@ from workflows.phases.human_gate import HumanGate, WaitHooks, approval_is_due
 from workflows.phases.pause import reflect
 from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome
 from workflows.run.activity_options import cancel_save_options
-from workflows.run.call_errors import is_cancelled
+from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
@@ -73,6 +73,12 @@ class Driver:
                     return reason
         except Interrupted as interrupted:
             return interrupted.reason
+        except ActivityError as error:
+            if not is_outage(error):
+                raise
+            # The time for work is over, and the last thing that it waited for is named.
+            self._run.branch_failed(f"{error.activity_type}: {reason_of(error)}: {describe_failure(error)}")
+            return StopReason.PROVIDER_OUTAGE
         finally:
             # Reflections under way are given up; their pauses stay open.
             await self._run.abandon(list(self._reflections.values()))

@@ -13,8 +13,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
 from activities.reporting.claims import PageWords, unquote_other_words
@@ -225,7 +224,7 @@ class RevisionActivities:
     @activity.defn(name="join_report")
     async def join_report(self, request: JoinRequest) -> ReportDraft:
         """Join a frame and sections that were written apart into one draft."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
             frame, *sections = await asyncio.gather(*(self._content.get_text(each) for each in documents))
             draft, parts = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)

@@ -28,7 +28,7 @@ from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.activity_options import record_options
+from workflows.run.activity_options import CLOSING_SECONDS, record_options
 from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -180,8 +180,13 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     return state.ending
 
 
+def _longest(run: ResearchRun) -> float:
+    """Seconds for which the report is rendered and saved: a store may come back after the deadline."""
+    return max(0.0, run.remaining_seconds()) + CLOSING_SECONDS
+
+
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = replace(record_options(run.operation(RENDER), "render the report"), first=True)
+    options = replace(record_options(run.operation(RENDER), "render the report", _longest(run)), first=True)
 
     async def send(change: StateChange) -> RenderedReport:
         resolved = run.resolved
@@ -192,7 +197,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = replace(record_options(run.operation("save"), "save the session"), first=True)
+    options = replace(record_options(run.operation("save"), "save the session", _longest(run)), first=True)
     try:
         await run.checkpoints.save(closed=True, options=options)
     except ActivityError as error:

@@ -22,11 +22,15 @@ from contracts.vocabulary import AgentRole
 from workflows.rules.query_matching import asked_before
 from workflows.run.activity_options import search_options
 from workflows.run.budget import account
-from workflows.run.call_errors import is_cancelled, reason_of, spent_by
+from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, last_failure, reason_of, spent_by
 from workflows.run.research_run import ResearchRun
 
 MOST_FAILURES: Final = 2
 """Failures, each after its retries, from which a provider is lost for the run."""
+PATIENCE_SECONDS: Final = 10.0
+"""One of several providers is tried for this long, then the search goes on with the others."""
+LONGEST_PATIENCE_SECONDS: Final = 30.0
+"""The same when no provider answered: the search is repeated, and one that does not come back delays the others."""
 PERMANENT: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 """Failures that will not pass: a key that is refused, a folder that is gone."""
 
@@ -57,6 +61,13 @@ class Answers:
     """Provider → typed reason."""
     asked: list[tuple[str, str, int | None]] = field(default_factory=list)
     """Provider, type of source and number of hits of each search; None where it failed."""
+    failures: list[tuple[str, str, ActivityError]] = field(default_factory=list)
+    """Operation, provider and error of each search that failed."""
+
+    @property
+    def is_outage(self) -> bool:
+        """No provider answered, and one of them may answer later."""
+        return not self.responses and any(is_outage(error) for _, _, error in self.failures)
 
     @property
     def folded(self) -> int:
@@ -102,14 +113,27 @@ class Searching:
     async def search(self, query: PlanNode) -> Answers:
         """Ask by the run's policy, but never with a query that contains the canary.
 
-        A failed provider is part of the answer. Raises `ActivityError` only for a cancelled call.
+        A failed provider is part of the answer. While no provider answers for a reason that may pass, the search is
+        repeated until the time for work is over. Raises `ActivityError` only for a cancelled call.
         """
-        if self._run.gives_away(query.text):
-            self._run.degrade(STEERED_NOTE)
+        run = self._run
+        if run.gives_away(query.text):
+            run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((service.name for service in self._services), "refused_private"))
+        remaining = run.remaining_work_seconds()
+        patience = None if len(self._services) == 1 else PATIENCE_SECONDS
+        answers = await self._search_once(query, patience)
+        while patience is not None and answers.is_outage and remaining > patience:
+            run.note("status", f"no search provider answers: trying again: {query.text}", level="warning")
+            remaining, patience = remaining - patience, min(2 * patience, LONGEST_PATIENCE_SECONDS)
+            answers = await self._search_once(query, patience)
+        return answers
+
+    async def _search_once(self, query: PlanNode, patience: float | None) -> Answers:
         chains = [*([service] for service in self._earlier), *self._chains()]
         parts = [Answers() for _ in chains]
-        await asyncio.gather(*(self._ask_chain(query, chain, part) for chain, part in zip(chains, parts, strict=True)))
+        searches = zip(chains, parts, strict=True)
+        await asyncio.gather(*(self._ask_chain(query, chain, part, patience) for chain, part in searches))
         answers = Answers()
         for part in parts:
             if self._earlier and part is parts[0] and not any(response.hits for response in part.responses):
@@ -117,6 +141,10 @@ class Searching:
             answers.responses += part.responses
             answers.errors |= part.errors
             answers.asked += part.asked
+            answers.failures += part.failures
+        for operation, name, error in answers.failures:
+            if answers.responses or not is_outage(error):
+                self._count_failure(query, operation, name, error)
         return answers
 
     def response(self, answers: Answers) -> SearchResponse:
@@ -147,24 +175,22 @@ class Searching:
         types = dict.fromkeys(service.source_type for service in usable)
         return [[service for service in usable if service.source_type is source_type] for source_type in types]
 
-    async def _ask_chain(self, query: PlanNode, chain: list[Service], answers: Answers) -> None:
+    async def _ask_chain(self, query: PlanNode, chain: list[Service], answers: Answers, patience: float | None) -> None:
         for service in chain:
-            await self._ask(query, service, answers)
+            await self._ask(query, service, answers, patience)
             if answers.responses and answers.responses[-1].hits:
                 return
 
     # --- one search ------------------------------------------------------------------------------------------------
-    async def _ask(self, query: PlanNode, service: Service, answers: Answers) -> None:
+    async def _ask(self, query: PlanNode, service: Service, answers: Answers, patience: float | None) -> None:
         run = self._run
-        request = self._request(query, service)
+        request = self._request(query, service).model_copy(update={"patience_seconds": patience})
         known = asked_before(run.state.ledger.queries, query.text, service.name, service.source_type.value)
         if known is not None and known.text != query.text:
             # The cache has the answer to the earlier wording.
             request = request.model_copy(update={"text": known.text})
             run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=service.name)
-        options = search_options(
-            request.operation, f"search: {query.text}", run.remaining_work_seconds(), alone=len(self._services) == 1
-        )
+        options = search_options(request.operation, f"search: {query.text}", run.remaining_work_seconds())
         try:
             response = await run.host.execute(activities.search, request, options)
         except ActivityError as error:
@@ -173,7 +199,7 @@ class Searching:
             answers.errors[service.name] = reason_of(error)
             answers.asked.append((service.name, service.source_type.value, None))
             account(run.state, AgentRole.GATHERER, spent_by(error))
-            self._count_failure(query, request.operation, service.name, error)
+            answers.failures.append((request.operation, service.name, error))
             return
         self._answered.add(service.name)
         run.state.note_entry(response.entry)
@@ -229,10 +255,8 @@ class Searching:
 
         A query that a provider refuses is one failure for all types of source, and none if it answers others.
         """
-        run, cause = self._run, error.cause
-        kind, reason = reason_of(error), reason_of(error)
-        if isinstance(cause, ApplicationError):
-            kind, reason = cause.type or kind, cause.message[:200]
+        run, cause, reason = self._run, last_failure(error), describe_failure(error)
+        kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
         refused = kind == failures.SEARCH_REJECTED
         if refused:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"

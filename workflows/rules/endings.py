@@ -75,7 +75,8 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
         return Outcome.TIMED_OUT
     searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
-        return Outcome.FAILED
+        # What was read is worth a report, which names what was missing.
+        return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
     return Outcome.PARTIAL if reason is StopReason.USER_STOPPED else Outcome.EMPTY
 
 

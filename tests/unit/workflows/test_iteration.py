@@ -47,11 +47,7 @@ def gate(phase: Phase, *codes: str, policy: GatePolicy = GatePolicy.STRICT) -> G
     ],
 )
 def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: bool, reason: StopReason) -> None:
-    """The stop reason and the unresolved gaps agree with the decision.
-
-    Open gaps at or above the floor count, if an iteration is left (S0-017, S0-018, S0-025, S0-029, S0-030, S0-173,
-    C0-5, X-3).
-    """
+    """Gaps that matter and an iteration left are needed (S0-017, S0-018, S0-025, S0-029, S0-030, S0-173, C0-5, X-3)."""
     made = states.state(**changes)
     assert should_iterate(made) is iterates
     assert stop_reason_after_synthesis(made) is reason
