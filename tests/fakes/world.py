@@ -129,8 +129,8 @@ class World:
             reading.read_source,
             SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
-            verifying.weigh_claims,
-            verifying.conclude_check,
+            verifying.extract_claims,
+            verifying.finalize_verification,
             verifying.apply_corrections,
             revising.join_report,
         ]

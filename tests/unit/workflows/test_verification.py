@@ -148,7 +148,7 @@ async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> N
     host = world.host()
     await Driver(ResearchRun(state, Inbox(), host), strategy_of("supervisor")).conduct()
     names = [name for name, _ in host.calls]
-    assert {"weigh_claims", "conclude_check", "review_report"} <= set(names)
+    assert {"extract_claims", "finalize_verification", "review_report"} <= set(names)
     assert "check_claims" not in names
     summary = state.result.verification
     assert set(summary.methods) <= {"verbatim", "rules", "none"}
