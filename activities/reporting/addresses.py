@@ -30,7 +30,7 @@ UNSAFE: Final = re.compile(r"[\s<>\\`\x00-\x1f]")
 
 
 @dataclass(frozen=True)
-class Registry:
+class KnownAddresses:
     """The addresses that a report may name: those of its sources, as links, and those of the question, as text."""
 
     sources: Mapping[str, str]
@@ -40,7 +40,7 @@ class Registry:
     """Mail addresses in quotes: words of the source, shown as code, for many renderers make links of them."""
 
     @classmethod
-    def of(cls, urls: Iterable[str], question: str = "", quotes: Iterable[str] = ()) -> "Registry":
+    def of(cls, urls: Iterable[str], question: str = "", quotes: Iterable[str] = ()) -> "KnownAddresses":
         """Make the registry of a run; `quotes` are the words of its evidence."""
         mail = (text for quote in quotes if "@" in quote for text in find_addresses(quote) if re.fullmatch(MAIL, text))
         asked = {_comparable(found): found for found in find_addresses(question)}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.reporting.addresses import Registry, find_addresses
+from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import CitedWords, FoundClaim, PageWords, claim_id, claim_key, find_claims, judge
 from activities.reporting.markdown import write
@@ -304,7 +304,7 @@ class _TextCheck:
     def __init__(self, report: Report, texts: Mapping[str, str | None], result: AuditResult) -> None:
         self._report, self._texts, self._result = report, texts, result
         urls = {source.id: source.url for source in report.sources}
-        self._registry = Registry.of(urls.values(), report.query, (item.quote for item in report.evidence))
+        self._registry = KnownAddresses.of(urls.values(), report.query, (item.quote for item in report.evidence))
         self._evidence = {item.id: item for item in report.evidence}
         self._titles = {source.id: source.title for source in report.sources}
         self._sources = {citation.number: citation.source_id for citation in report.citations}

@@ -9,8 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from activities.reporting.addresses import Registry
-from activities.reporting.tree import Blocks, Inline, Mark, Run, Sentence, change_sentences, one_line, sentences
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.tree import (
+    Blocks,
+    CitationPlace,
+    Inline,
+    Run,
+    Sentence,
+    change_sentences,
+    one_line,
+    sentences,
+)
 from contracts.evidence import Evidence, Source
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
@@ -46,7 +55,7 @@ class DraftMarks:
         """Replace groups of names by citations; neighbouring citations are one."""
         found: list[Inline] = []
         for inline in inlines:
-            if isinstance(inline, Mark) or inline.code:
+            if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
             elif inline.link and re.fullmatch(rf"\[?{ITEMS}\]?", inline.text, re.IGNORECASE):
                 # A citation is never the words of a link.
@@ -69,7 +78,7 @@ class DraftMarks:
             self.unresolved += unknown
             before = run.text[last : match.start()]
             pieces.append(replace(run, text=before if known else before.rstrip(" ")))
-            pieces += [Mark(tuple(dict.fromkeys(known)))] if known else []
+            pieces += [CitationPlace(tuple(dict.fromkeys(known)))] if known else []
             last = match.end()
         return [*pieces, replace(run, text=run.text[last:])]
 
@@ -89,10 +98,13 @@ def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
             merged.append(inline)
             continue
         match merged[-2:]:
-            case [Mark(), Run(text)] if text.strip(" ") in ("", ",", ";"):
+            case [CitationPlace(), Run(text)] if text.strip(" ") in ("", ",", ";"):
                 merged.pop()
-        earlier = merged.pop().evidence_ids if merged and isinstance(merged[-1], Mark) else ()
-        merged.append(Mark(tuple(dict.fromkeys((*earlier, *inline.evidence_ids)))))
+        earlier: tuple[str, ...] = ()
+        if merged and isinstance(before := merged[-1], CitationPlace):
+            earlier = before.evidence_ids
+            merged.pop()
+        merged.append(CitationPlace(tuple(dict.fromkeys((*earlier, *inline.evidence_ids)))))
     return merged
 
 
@@ -115,7 +127,7 @@ def number_citations(
     blocks: Blocks,
     evidence: Mapping[str, Evidence],
     given: Sequence[Citation],
-    labels: Mapping[str, Mark],
+    labels: Mapping[str, CitationPlace],
 ) -> tuple[Blocks, list[Citation]]:
     """Give each cited source its number, and each citation its label (`citation_labels`).
 
@@ -136,9 +148,9 @@ def number_citations(
                 groups.setdefault(evidence[identity].source_id, []).append(identity)
             for source, identities in groups.items():
                 number = numbers.setdefault(source, max(numbers.values(), default=0) + 1)
-                mark = replace(labels.get(source, Mark()), evidence_ids=tuple(identities), number=number)
+                mark = replace(labels.get(source, CitationPlace()), evidence_ids=tuple(identities), number=number)
                 last = inlines[-1] if inlines else None
-                if isinstance(last, Mark) and (mark.link or last.link):
+                if isinstance(last, CitationPlace) and (mark.link or last.link):
                     inlines.append(Run(" "))
                 inlines.append(mark)
         return replace(sentence, inlines=tuple(inlines))
@@ -147,13 +159,15 @@ def number_citations(
     return changed, [Citation(number=number, source_id=source) for source, number in numbers.items()]
 
 
-def citation_labels(style: CitationStyle, sources: Mapping[str, Source], registry: Registry) -> dict[str, Mark]:
+def citation_labels(
+    style: CitationStyle, sources: Mapping[str, Source], registry: KnownAddresses
+) -> dict[str, CitationPlace]:
     """Return how each source with an address on the web is cited in the style `link`: by its title."""
     if style is not CitationStyle.LINK:
         return {}
     addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
     return {
-        key: Mark(label=label, link=link)
+        key: CitationPlace(label=label, link=link)
         for key, link in addresses.items()
         if link and (label := shorten(one_line(registry.strip(sources[key].title)), TITLE_CHARACTERS))
     }
@@ -171,10 +185,10 @@ class ReportMarks:
         """Replace numbers in brackets and labels by citations."""
         found: list[Inline] = []
         for inline in inlines:
-            if isinstance(inline, Mark) or inline.code:
+            if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
             elif number := self.labels.get((inline.text, inline.link or "")):
-                found.append(Mark(number=number, label=inline.text, link=inline.link))
+                found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
             else:
                 found += self._read(inline)
         return found
@@ -184,7 +198,7 @@ class ReportMarks:
         last = 0
         for match in OWN_GROUP.finditer(run.text):
             if re.fullmatch(r"\[[0-9]{1,3}\]", match[0]):
-                pieces += [replace(run, text=run.text[last : match.start()]), Mark(number=int(match["items"]))]
+                pieces += [replace(run, text=run.text[last : match.start()]), CitationPlace(number=int(match["items"]))]
                 last = match.end()
             else:
                 self.unknown.append(match[0])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import INLINE_QUOTE
 from activities.reporting.markdown import Written
 from activities.reporting.tree import (
@@ -198,7 +198,7 @@ def without_claims(blocks: Blocks, claims: Iterable[FoundClaim]) -> Blocks:
 def judge(
     words: str,
     cited: Sequence[CitedWords],
-    registry: Registry,
+    registry: KnownAddresses,
     language: str,
     *,
     quoted: bool = False,
@@ -216,7 +216,7 @@ def judge(
     return Judged(Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason)
 
 
-def is_word_for_word(words: str, quotes: Iterable[str], registry: Registry) -> bool:
+def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses) -> bool:
     """Return whether the words of a claim are exactly one of the quotes, apart from their layout."""
     forms = {bare_words(words), bare_words(_without_quotation_marks(words))} - {""}
     for quote in quotes:
@@ -240,7 +240,7 @@ def _without_quotation_marks(words: str) -> str:
 class PageWords:
     """The stored text of a source as quotations are compared with it."""
 
-    def __init__(self, text: str, registry: Registry) -> None:
+    def __init__(self, text: str, registry: KnownAddresses) -> None:
         self._text = text
         self._registry = registry
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from activities.reporting.inputs import ReportInputs
 from activities.reporting.method import usage_document
 from activities.reporting.passages import QuotedPassage, with_scheme
-from activities.reporting.report_text import ReportText
+from activities.reporting.report_text import RenderedText
 from activities.reporting.tree import sentences
 from activities.verifying.claim_conclusions import needs_warning, shares
 from contracts.addresses import digest
@@ -21,7 +21,7 @@ FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded"
 """Parts of the document that have words of models and pages."""
 
 
-def compose_document(inputs: ReportInputs, report: ReportText, html: str) -> str:
+def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
     """Return `report.json` as it is stored: indented UTF-8; `html` is the page that is rendered with it."""
     fields = {**_about_run(inputs), **_content(inputs), **_work(inputs)}
     fields |= {name: _without_addresses(fields[name], inputs) for name in FOREIGN}
@@ -137,7 +137,7 @@ def _opposed(finding: Finding, inputs: ReportInputs) -> list[str]:
     return [other.id for one, other in pairs if one.id == finding.id]
 
 
-def _claims(inputs: ReportInputs, report: ReportText) -> list[ReportClaim]:
+def _claims(inputs: ReportInputs, report: RenderedText) -> list[ReportClaim]:
     claims = []
     for item in inputs.claims:
         start, end = item.claim.place(report.written)

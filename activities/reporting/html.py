@@ -17,8 +17,8 @@ from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.markdown import is_tight
 from activities.reporting.method import pages_of, quality_words
 from activities.reporting.passages import QuotedPassage
-from activities.reporting.report_text import ReportText
-from activities.reporting.tree import Block, Blocks, Inline, Mark, Sentence, clean_characters, sentences
+from activities.reporting.report_text import RenderedText
+from activities.reporting.tree import Block, Blocks, CitationPlace, Inline, Sentence, clean_characters, sentences
 from contracts.evidence import Source
 from contracts.vocabulary import Outcome
 
@@ -36,7 +36,7 @@ VERDICT_SIGNS: Final = {
 """In the order in which readers are shown them."""
 
 
-def compose_html(inputs: ReportInputs, report: ReportText) -> str:
+def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
     """Render the page."""
     template, style, style_hash = _load_template()
     page = _Page(inputs, report)
@@ -83,7 +83,7 @@ class _Check:
 class _Page:
     """What the template asks for beside the inputs."""
 
-    def __init__(self, inputs: ReportInputs, report: ReportText) -> None:
+    def __init__(self, inputs: ReportInputs, report: RenderedText) -> None:
         self._inputs = inputs
         self._report = report
         self.all_checks = [self._check(index, claim) for index, claim in enumerate(inputs.claims, start=1)]
@@ -96,7 +96,7 @@ class _Page:
         self._anchors: dict[tuple[Sentence, int], str] = {}
         for sentence in sentences(report.body):
             for place, inline in enumerate(sentence.inlines):
-                if isinstance(inline, Mark):
+                if isinstance(inline, CitationPlace):
                     anchor = f"cite-{len(self._anchors) + 1}"
                     self._anchors[sentence, place] = anchor
                     for key in inline.evidence_ids:

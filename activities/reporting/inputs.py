@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations
 from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge, without_claims
 from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
-from activities.reporting.tree import Blocks, Mark, one_line, parse, sentences
+from activities.reporting.tree import Blocks, CitationPlace, one_line, parse, sentences
 from activities.reporting.words import ReportWords
 from contracts.checking import Correction
 from contracts.evidence import ClaimVerdict, Finding, Source
@@ -29,7 +29,7 @@ from providers.verification.contradictions import find_contradictions
 class CitedSource:
     """A source with the citation that stands for it, and its cited passages in order of first appearance."""
 
-    mark: Mark
+    mark: CitationPlace
     source: Source
     passages: list[QuotedPassage]
 
@@ -70,7 +70,7 @@ class ReportInputs:
     unread: list[Source]
     """Found, yet not readable or not read."""
     skipped: list[SkippedFile]
-    registry: Registry
+    registry: KnownAddresses
     contradictions: list[tuple[Finding, Finding]]
     """Findings of different sources that cannot both be true."""
     corrections: Sequence[Correction]
@@ -123,7 +123,7 @@ def gather_inputs(
         raise InvalidCall("the state has no resolved request or does not know how the run ended")
     passages = cut_passages(state.evidence, state.sources, texts)
     quotes = (passage.quote for passage in passages.values())
-    registry = Registry.of([source.url for source in state.sources.values()], resolved.query, quotes)
+    registry = KnownAddresses.of([source.url for source in state.sources.values()], resolved.query, quotes)
     foreign: list[str] = []
     marks = DraftMarks({key.lower(): [key] for key in state.evidence})
     parsed = parse(draft or "", marks, registry.filter(foreign))
@@ -175,7 +175,7 @@ def _split_title(blocks: Blocks) -> tuple[str, Blocks]:
 def _cited_sources(
     body: Blocks, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
 ) -> list[CitedSource]:
-    first: dict[int, Mark] = {}
+    first: dict[int, CitationPlace] = {}
     cited: dict[int, dict[str, QuotedPassage]] = {}
     for mark in (mark for each in sentences(body) for mark in each.marks):
         first.setdefault(mark.number, mark)
@@ -187,7 +187,7 @@ def _cited_sources(
 
 
 def words_to_compare(
-    passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source], registry: Registry
+    passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source], registry: KnownAddresses
 ) -> dict[str, CitedWords]:
     """Return the passages by evidence id, as claims are compared with them and as `report.json` shows them."""
     return {
@@ -202,7 +202,7 @@ def _judged(
     claim: FoundClaim,
     given: ClaimVerdict | None,
     compared: Mapping[str, CitedWords],
-    registry: Registry,
+    registry: KnownAddresses,
     resolved: ResolvedResearch,
 ) -> JudgedClaim:
     """Return a claim with the verdict of the verification, else with that of the rules."""

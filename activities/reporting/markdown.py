@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-from activities.reporting.tree import Block, Inline, Mark, Run, Sentence, parse, sentences, tidy
+from activities.reporting.tree import Block, CitationPlace, Inline, Run, Sentence, parse, sentences, tidy
 
 SIGN: Final = re.compile(
     r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])|[!#]\Z"
@@ -177,7 +177,7 @@ def _emphasis(inline: Inline) -> str:
 
 
 def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
-    if isinstance(inline, Mark):
+    if isinstance(inline, CitationPlace):
         if inline.link is not None:
             return f"[{escape(inline.label)}]{_write_target(inline.link)}"
         return f"[{inline.number}]" if inline.number else "".join(f"[{key}]" for key in inline.evidence_ids)
@@ -190,7 +190,7 @@ def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str],
     else:
         text = escape(inline.text, signs).replace("\n", "\\\n")
         # A citation must never be the words of a link or the label of a definition.
-        text = f"\\{text}" if isinstance(before, Mark) and text[0] in "(:" else text
+        text = f"\\{text}" if isinstance(before, CitationPlace) and text[0] in "(:" else text
     if inline.link is None:
         return text
     plain = re.fullmatch(r"https?://(?:[^\s<>\\&]|&(?!#?\w+;))+", inline.link, re.IGNORECASE)

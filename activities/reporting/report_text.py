@@ -13,7 +13,7 @@ HEADINGS_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class ReportText:
+class RenderedText:
     """The finished text and its parts."""
 
     written: Written
@@ -26,7 +26,7 @@ class ReportText:
     facts: list[Fact]
 
 
-def compose_text(inputs: ReportInputs) -> ReportText:
+def compose_text(inputs: ReportInputs) -> RenderedText:
     """Put the text together."""
     say = inputs.words
     body = inputs.body or _without_draft(inputs)
@@ -42,7 +42,7 @@ def compose_text(inputs: ReportInputs) -> ReportText:
         tail.append(Block("list", parts=tuple((_source_line(inputs, item),) for item in inputs.cited)))
     tail += [heading(2, say("method")), paragraph(checking)]
     tail.append(Block("list", parts=tuple(_fact_item(inputs, fact) for fact in facts)))
-    return ReportText(write([*top, *body, *tail]), body, notice, checking, facts)
+    return RenderedText(write([*top, *body, *tail]), body, notice, checking, facts)
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:

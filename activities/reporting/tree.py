@@ -47,7 +47,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CitationPlace:
     """A citation: of passages in a draft, of a number as well in a report."""
 
     evidence_ids: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Mark:
     link: str | None = None
 
 
-Inline = Run | Mark
+Inline = Run | CitationPlace
 Pass = Callable[[list[Inline], bool], list[Inline]]
 """Changes the inlines of a leaf; the flag says whether the leaf is in a block quote."""
 
@@ -75,9 +75,9 @@ class Sentence:
     """The blank or the line break before it."""
 
     @property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[CitationPlace]:
         """Its citations in order."""
-        return [inline for inline in self.inlines if isinstance(inline, Mark)]
+        return [inline for inline in self.inlines if isinstance(inline, CitationPlace)]
 
     @property
     def text(self) -> str:
@@ -87,7 +87,7 @@ class Sentence:
     @property
     def words(self) -> str:
         """Its plain text: no markup, no citations and no blanks before them, single blanks."""
-        pieces = ["\0" if isinstance(inline, Mark) else inline.text for inline in self.inlines]
+        pieces = ["\0" if isinstance(inline, CitationPlace) else inline.text for inline in self.inlines]
         return " ".join(re.sub(r"\s*\0", "", "".join(pieces)).split())
 
 
@@ -257,7 +257,7 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
     """Merge neighbours of one look, with single blanks and line breaks."""
     merged: list[Inline] = []
     for look, group in groupby(inlines, key=lambda each: replace(each, text="") if isinstance(each, Run) else each):
-        if isinstance(look, Mark):
+        if isinstance(look, CitationPlace):
             merged += group
             continue
         text = re.sub(r"[^\S\n]+", " ", "".join(each.text for each in group if isinstance(each, Run)))
@@ -267,7 +267,7 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
 
 
 def _without_edges(inline: Inline) -> Iterator[Inline]:
-    if isinstance(inline, Mark) or inline == Run(inline.text):
+    if isinstance(inline, CitationPlace) or inline == Run(inline.text):
         yield inline
     elif words := inline.text.strip():
         before, _, after = inline.text.partition(words)
@@ -286,7 +286,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
     found: list[tuple[str, list[Inline]]] = [("", [])]
     place, ended = 0, False
     for inline in inlines:
-        if isinstance(inline, Mark):
+        if isinstance(inline, CitationPlace):
             found[-1][1].append(inline)
             ended = ended or quoted
             continue
@@ -301,7 +301,10 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
             found[-1][1].append(replace(inline, text=piece))
             ended = ended or place + stop in ends
         place += len(inline.text)
-    return [Sentence(tuple(each for each in part if isinstance(each, Mark) or each.text), gap) for gap, part in found]
+    return [
+        Sentence(tuple(each for each in part if isinstance(each, CitationPlace) or each.text), gap)
+        for gap, part in found
+    ]
 
 
 def _is_separable(run: Run, end: int) -> bool:
@@ -313,7 +316,7 @@ def _take_blank(inlines: list[Inline]) -> str:
     """Take the blank off the end of a sentence and return it."""
     last = inlines[-1]
     words = last.text.rstrip(" \n") if isinstance(last, Run) else ""
-    if isinstance(last, Mark) or words == last.text:
+    if isinstance(last, CitationPlace) or words == last.text:
         return ""
     inlines[-1] = replace(last, text=words)
     return last.text[len(words) :]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks
 from activities.reporting.claims import PageWords
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
@@ -34,7 +34,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
     quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)
-    registry = Registry.of([source.url for source in request.sources], request.query, quotes)
+    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes)
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
     names = {key: [key] for key in cited}

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import read_stored_marks
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
-from activities.reporting.tree import Inline, Mark, Run, Sentence, change_sentences, parse, sentences, tidy
+from activities.reporting.tree import CitationPlace, Inline, Run, Sentence, change_sentences, parse, sentences, tidy
 from activities.verifying.claim_weighing import Material, as_asked
 from activities.verifying.passage_candidates import find_candidates
 from contracts.checking import (
@@ -99,7 +99,7 @@ def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
 
 
 def apply(
-    draft: str, claims: Sequence[WeighedClaim], proposals: Sequence[Proposal], registry: Registry
+    draft: str, claims: Sequence[WeighedClaim], proposals: Sequence[Proposal], registry: KnownAddresses
 ) -> tuple[str, list[PlacedProposal]]:
     """Return the draft with these proposals in it, and where each of them is; the first proposal for a claim counts."""
     blocks = parse_draft(draft)
@@ -123,12 +123,12 @@ def apply(
     return after.text, placed
 
 
-def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: Registry) -> list[Sentence]:
+def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: KnownAddresses) -> list[Sentence]:
     """Return the sentences of a claim as a proposal would have them; what is removed has no words left."""
     empty = [replace(each, inlines=()) for each in inside]
     if proposal.action is CorrectionAction.REMOVE:
         return empty
-    mark: list[Inline] = [Run(" "), Mark(tuple(proposal.evidence_ids))] if proposal.evidence_ids else []
+    mark: list[Inline] = [Run(" "), CitationPlace(tuple(proposal.evidence_ids))] if proposal.evidence_ids else []
     passes = (read_stored_marks, registry.filter([]))
     words = [_words_of(each) for each in sentences(parse(proposal.text, *passes))] if proposal.text else []
     if any(words):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
@@ -43,9 +43,9 @@ class Material:
         """The sources of the run by id."""
         return {source.id: source for source in self.entry.sources}
 
-    def registry(self) -> Registry:
+    def registry(self) -> KnownAddresses:
         """The addresses that the run knows."""
-        return Registry.of([source.url for source in self.entry.sources], self.entry.query)
+        return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
 
 
 def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
@@ -110,7 +110,7 @@ def _importance(claim: Claim, first_section: str) -> float:
     return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
 
 
-def _decide(found: FoundClaim, claim: Claim, material: Material, registry: Registry) -> ClaimVerdict | None:
+def _decide(found: FoundClaim, claim: Claim, material: Material, registry: KnownAddresses) -> ClaimVerdict | None:
     """The verdict of a claim that no checker is asked about; None for the others."""
     entry = material.entry
     shown = show_all(claim.evidence_ids, material)

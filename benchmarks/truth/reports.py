@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.claims import CitedWords, Judged, judge
 from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
@@ -20,7 +20,7 @@ from providers.search.corpus import CorpusLibrary
 from providers.text import sentence_spans
 
 SEED: Final = 43
-NO_ADDRESSES: Final = Registry({})
+NO_ADDRESSES: Final = KnownAddresses({})
 COLLECTED: Final = ("halvern", "lindenau")
 QUESTIONS: Final = 15
 """How many of the short questions to each collection are asked."""

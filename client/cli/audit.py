@@ -33,7 +33,6 @@ from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 
 LARGEST_REPORT: Final = 100_000_000  # bytes; a report with a thousand sources is a hundredth of it
-ZIP_SIGNS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
     "docx": to_docx,
     "pdf": to_pdf,
@@ -73,8 +72,8 @@ async def audit(
     research audit reports/2026-11-21-how-does-vacuum/report.json
     research audit vacuum.zip
     """
-    is_file = bool(target) and (target.endswith((".json", ".zip")) or path_exists(target))
-    if is_file and _is_bundle(Path(target)):
+    is_file = bool(target) and (target.endswith(".json") or path_exists(target))
+    if target.endswith(".zip"):
         audited = await _audit_bundle(Path(target))
     else:
         audited = await _audit_archived(target, Flags(config=config), is_file=is_file)
@@ -113,6 +112,7 @@ async def _audit_archived(target: str, flags: Flags, *, is_file: bool) -> Report
 
 async def _audit_bundle(path: Path) -> ReportToAudit:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
+    read_start(path, 1, "the bundle")
     try:
         with BundleReader(path) as bundle:
             audited = ReportToAudit(AuditResult(checked={"files of the bundle": len(bundle.manifest.files)}))
@@ -191,14 +191,6 @@ def _reference(text: str) -> DocumentRef:
         return DocumentRef(hash=text)
     except ValueError:
         raise ContentMissing("the report names a document by something other than a hash") from None
-
-
-def _is_bundle(path: Path) -> bool:
-    """Give whether a file is meant as a bundle, by its name or its first bytes. Raises `CommandError`."""
-    if path.is_dir():
-        return False
-    start = read_start(path, 4, "the bundle" if path.suffix == ".zip" else "the report")
-    return path.suffix == ".zip" or start in ZIP_SIGNS
 
 
 def _read_report_file(path: Path) -> tuple[Path, bytes]:

@@ -21,7 +21,7 @@ from docx.shared import Cm, Pt, RGBColor
 from docx.text.paragraph import Paragraph
 from docx.text.run import Run as WordRun
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.tree import Block, Blocks, Run, Sentence, heading, one_line, paragraph, parse, parse_words
 from activities.reporting.words import ReportWords
 from contracts.report import Report, ReportUnusable
@@ -36,7 +36,7 @@ LINK_COLOUR: Final = RGBColor(0x0B, 0x58, 0x66)
 def document_blocks(report: Report) -> Blocks:
     """Return the text of a report, and a list of its statements with the result of their check."""
     quotes = (item.quote for item in report.evidence)
-    registry = Registry.of([source.url for source in report.sources], report.query, quotes)
+    registry = KnownAddresses.of([source.url for source in report.sources], report.query, quotes)
     blocks = parse(report.report.markdown, registry.filter([]))
     if not report.claims:
         return blocks

@@ -15,7 +15,7 @@ from typing import Final
 
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
-from providers.extractive.blocks import Block, Kind, blocks_of, together
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of, together
 from providers.text import language_data, question_stems, sentence_spans, word_keys, words
 
 FLOOR: Final = 0.4
@@ -135,7 +135,7 @@ class Ranking:
         inside = next((block for block in blocks if block.start < end and start < block.end), None)
         return self.measure(self._sources[source_id], start, end, inside)
 
-    def measure(self, source: SourceExtract, start: int, end: int, block: Block | None) -> Passage:
+    def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
         """Score a range that begins in a block."""
         text = self.texts[source.id]
         order = _keys(text[start:end], self._language)
@@ -160,7 +160,7 @@ class Ranking:
             )
         return Passage(source, start, end, path, lead, body, above, coverage, score)
 
-    def _blocks(self, source: SourceExtract) -> Iterator[Block]:
+    def _blocks(self, source: SourceExtract) -> Iterator[PassageBlock]:
         text = self.texts[source.id]
         every = blocks_of(text)
         if len(text) > WHOLE_DOCUMENT and source.sections:
@@ -170,7 +170,7 @@ class Ranking:
         yield from (block for block in every if block.kind is not Kind.CODE)
         yield from together(every)
 
-    def _cut(self, passage: Passage, block: Block) -> Passage:
+    def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add what belongs to them."""
         text = self.texts[passage.source.id]
         start, end = passage.start, passage.end
@@ -185,7 +185,7 @@ class Ranking:
             end = _with_code(text, end)
         return self.measure(passage.source, start, end, block)
 
-    def _best_window(self, passage: Passage, block: Block, spans: list[tuple[int, int]]) -> tuple[int, int]:
+    def _best_window(self, passage: Passage, block: PassageBlock, spans: list[tuple[int, int]]) -> tuple[int, int]:
         text = self.texts[passage.source.id]
         best, chosen = -1.0, spans[0]
         for first in range(len(spans)):
@@ -209,7 +209,7 @@ class Ranking:
         end = spans[last][1]
         return spans[first][0], end - (len(text[:end]) - len(text[:end].rstrip()))
 
-    def _with_predecessor(self, text: str, start: int, block: Block) -> int:
+    def _with_predecessor(self, text: str, start: int, block: PassageBlock) -> int:
         """Return where a passage begins whose first word needs the sentence before it."""
         if block.kind is not Kind.PROSE or not _opens_with(text[start:], language_data(self._language).openings):
             return start

@@ -59,7 +59,8 @@ ENGINES = ("extractive", "good", "gullible", "betraying")
 KIND = {"model": "good", "extractive": "extractive"}
 OTHERS = {f"{name}-{KIND[engine]}": name for name, engine in EVERY_ENGINE if name != "supervisor"}
 """The first two in every other strategy, one unit deep: behaviour → strategy."""
-SAME_REPORT = ("extractive", "good", *OTHERS)
+SAME_REPORT = ("extractive", "good", *(name for name in OTHERS if name != "orchestrator-extractive"))
+"""Words that are seen change how rare a word is: by rules an agent of the orchestrator then quotes other passages."""
 
 
 @dataclass

@@ -53,7 +53,7 @@ async def begun(
         PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
     )
     resolved = prepared.resolved.model_copy(update=changes)
-    state = ResearchState(resolved=resolved, started_at=host.now().isoformat())
+    state = ResearchState(resolved=resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat())
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + resolved.limits.deadline_seconds
     return world, host, state

@@ -1,7 +1,7 @@
-"""Whether something was asked before: pure, over iterations and parallel branches.
+"""Comparison of queries, over iterations and parallel branches. Pure.
 
-Two queries are one if their words are the same in the same order, or nearly so. Not asking a question that was new
-loses an answer, asking one again costs one search: in doubt they are two.
+Two queries are one if their words are the same in the same order, or nearly so. A new question that is dropped loses
+an answer, a repeated one costs one search: in doubt they are two.
 """
 
 import re
@@ -15,7 +15,7 @@ from contracts.evidence import QueryOutcome, QueryRecord
 from contracts.plan import PlanNode
 
 LEAST_OVERLAP: Final = 0.85
-"""Share of all words that two queries must have in common (Jaccard) where they are not equal."""
+"""Share of all words that two unequal queries must have in common (Jaccard)."""
 LEAST_WORDS: Final = 4
 """Shorter queries are compared exactly."""
 LEAST_WORDS_TO_DIFFER: Final = 8
@@ -27,13 +27,13 @@ LETTER: Final = (
 )
 """Anything but blanks, controls and punctuation: `\\w` would lose the vowel signs of many scripts."""
 WORD: Final = re.compile(rf"(?:(?<!\S)-|(?<!\S)\.)?{LETTER}+(?:[.'’_/-]{LETTER}+)*[+#%°]*")
-SAYS_NOTHING: Final = frozenset(
+EMPTY_WORDS: Final = frozenset(
     "a an the of in on at for with is are was were be been being do does did has have had please".split()
 )
-SYMMETRIC: Final = frozenset("vs versus between compare compared comparing comparison difference differ".split())
-"""Where one of these joins the words, their order says nothing."""
-DIRECTED: Final = frozenset("from to into than over by under before after through against".split())
-DECIDES: Final = frozenset(
+SYMMETRIC_WORDS: Final = frozenset("vs versus between compare compared comparing comparison difference differ".split())
+"""Words that join others in any order."""
+DIRECTED_WORDS: Final = frozenset("from to into than over by under before after through against".split())
+DECISIVE_WORDS: Final = frozenset(
     """no not never none neither nor without except non cannot only unless against before after since until more less
     most least best worst high higher highest low lower lowest increase decrease rise fall gain loss pro con advantage
     disadvantage benefit risk cause effect true false first last latest old new how why when where who what which
@@ -44,7 +44,7 @@ DECIDES: Final = frozenset(
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What is compared of a query."""
+    """The parts of a query that are compared."""
 
     normalized: str
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class Fingerprint:
 
 
 def record_of(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
-    """The entry of a query that was asked; `found` is the number of hits, null if asking failed."""
+    """Return the record of a query; `found` is the number of hits, None if the search failed."""
     return QueryRecord(
         text=query.text,
         normalized_text=normalized_query(query.text),
@@ -69,9 +69,9 @@ def record_of(query: PlanNode, provider: str, *, found: int | None, source_type:
 def asked_before(
     ledger: Iterable[QueryRecord], text: str, provider: str | None = None, source_type: str | None = None
 ) -> QueryRecord | None:
-    """The first answered entry that asks the same; null if there is none, so that what failed may be asked again.
+    """Return the first answered record of the same query; None if there is none: a failed one may be repeated.
 
-    `provider` and `source_type` narrow what counts; null means any.
+    `provider` and `source_type` restrict the records; None means any.
     """
     for record in ledger:
         if record.outcome is not QueryOutcome.ANSWERED:
@@ -84,7 +84,7 @@ def asked_before(
 
 
 def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]:
-    """The texts that repeat neither one of `before` nor an earlier one of their own, in order; none is empty."""
+    """Return the texts that repeat neither one of `before` nor an earlier one of their own, in order."""
     seen = list(before)
     fresh: list[str] = []
     for text in texts:
@@ -95,12 +95,12 @@ def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]
 
 
 def same_query(one: str, other: str) -> bool:
-    """Whether two queries ask the same. Symmetric; true for a text and itself.
+    """Return true if two queries ask the same. Symmetric and reflexive.
 
-    Numbers, names, negations and words that decide must agree; so must the order of the words, save in comparisons.
+    Numbers, names, negations and decisive words must agree; so must the order of the words, but for comparisons.
     """
     left, right = fingerprint(one), fingerprint(other)
-    # What has one sub-query id is one query whatever else is true of it.
+    # Texts with one sub-query id are one query.
     if left.normalized == right.normalized or normalized_text(one) == normalized_text(other):
         return True
     left_set, right_set = frozenset(left.words), frozenset(right.words)
@@ -112,36 +112,36 @@ def same_query(one: str, other: str) -> bool:
         close = len(common) / len(left_set | right_set) >= LEAST_OVERLAP
         if not close or shorter < LEAST_WORDS_TO_DIFFER or differing & (left.firm | right.firm):
             return False
-    if common & SYMMETRIC and not common & DIRECTED:
+    if common & SYMMETRIC_WORDS and not common & DIRECTED_WORDS:
         return True
     return [word for word in left.words if word in common] == [word for word in right.words if word in common]
 
 
 def normalized_query(text: str) -> str:
-    """The words of a query in order, in one spelling: case, white space and punctuation do not count."""
+    """Return the words of a query in order, without case, white space and punctuation."""
     return fingerprint(text).normalized
 
 
 @lru_cache(maxsize=2_048)
 def fingerprint(text: str) -> Fingerprint:
-    """What is compared of a query; a light way to take off plurals stands for stems, which workflows cannot have."""
+    """Return the parts of a query that are compared; plurals are cut off, because workflows have no stemmer."""
     written = [match.group() for match in WORD.finditer(normalize("NFKC", text))]
     folded = [word.casefold().replace("’", "'") for word in written]
-    kept: list[str] = []
+    words: list[str] = []
     firm: set[str] = set()
     for position, (word, plain) in enumerate(zip(written, folded, strict=True)):
         named = _names(word, position, text)
-        if plain in SAYS_NOTHING and not (named and word.isupper()):
+        if plain in EMPTY_WORDS and not (named and word.isupper()):
             continue
         base = plain if named else _singular(plain)
-        kept.append(base)
-        if named or base in DECIDES or plain in DECIDES or base.endswith("n't"):
+        words.append(base)
+        if named or base in DECISIVE_WORDS or plain in DECISIVE_WORDS or base.endswith("n't"):
             firm.add(base)
-    return Fingerprint(" ".join(folded), tuple(kept), frozenset(firm))
+    return Fingerprint(" ".join(folded), tuple(words), frozenset(firm))
 
 
 def _names(word: str, position: int, text: str) -> bool:
-    """Whether a word is a name, a number or an operator as far as its spelling tells."""
+    """Return true for a name, a number or an operator, by its spelling."""
     if not word.isalpha():
         return True
     if text.isupper():

@@ -8,7 +8,7 @@ from contracts.roles import PlanInput
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Phase
 from tests.fakes import states
-from workflows.run.accounting import MOST_PAID_FAILURES, account, account_failure, answer_key, forget_failures
+from workflows.run.budget import MOST_PAID_FAILURES, account, account_failure, answer_key, forget_failures
 
 PAID = Usage(model_calls=1, input_tokens=300, output_tokens=40, cost_usd=0.0003)
 USES = st.lists(

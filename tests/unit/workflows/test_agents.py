@@ -25,8 +25,7 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.spawning import GRACE_SECONDS
-from workflows.run.web_ui_details import details_markdown
-from workflows.run_status import status_of
+from workflows.status import details_markdown, status_of
 from workflows.strategies import strategy_of
 
 QUESTIONS = [

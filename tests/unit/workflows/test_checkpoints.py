@@ -18,10 +18,9 @@ from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver
-from workflows.run.checkpoints import UNSAVED
+from workflows.run.checkpoints import UNSAVED, resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 

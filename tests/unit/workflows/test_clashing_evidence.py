@@ -2,7 +2,6 @@
 
 from contracts.evidence import Evidence
 from tests.fakes import states
-from workflows.phases.analysis import clashing
 
 
 def test_another_passage_under_a_known_id_is_found() -> None:
@@ -10,6 +9,6 @@ def test_another_passage_under_a_known_id_is_found() -> None:
     known = Evidence(id="ev-1", source_id="src-1", start=0, end=9, quote_hash="x")
     state = states.state(evidence={known.id: known})
     again = known.model_copy(update={"sub_query_id": "sq-2"})
-    assert clashing(state, [again, known.model_copy(update={"id": "ev-2"})]) == set()
+    assert state.clashing_ids([again, known.model_copy(update={"id": "ev-2"})]) == set()
     for change in ({"source_id": "src-2"}, {"start": 1}, {"end": 8}):
-        assert clashing(state, [known.model_copy(update=change)]) == {"ev-1"}
+        assert state.clashing_ids([known.model_copy(update=change)]) == {"ev-1"}

@@ -8,7 +8,7 @@ from contracts.addresses import digest, source_id
 from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.vocabulary import SourceStatus
 from tests.fakes import states
-from workflows.rules.duplicates import Identities, register_sources, same_titles
+from workflows.rules.duplicates import Identities, register_sources
 
 DOI = "10.1000/x"
 
@@ -141,15 +141,6 @@ def test_a_source_keeps_the_address_that_led_to_it() -> None:
     result = register_sources({}, {}, [(hit("https://e.org/go"), found)])
     assert result.sources[found.id].aliases == ["https://e.org/go"]
     assert result.aliases == {"https://e.org/go": found.id, "https://e.org/final": found.id}
-
-
-def test_a_common_title_makes_a_candidate_only() -> None:
-    """Two sources of one title stay two and are reported (ID rules of the domain)."""
-    title = "A study of vacuum in large databases"
-    two = [read("https://a.org/1", title=title), read("https://b.org/2", title=title.upper() + " !")]
-    short = [read("https://c.org/3", title="Home page"), read("https://d.org/4", title="Home page")]
-    assert same_titles([*two, *short]) == [(two[0].id, two[1].id)]
-    assert len(register_sources({}, {}, [(hit(source.url), source) for source in two]).sources) == 2
 
 
 def test_two_pages_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import pytest
 from contracts.outcome import GateResult
 from contracts.vocabulary import Confidence, NodeStatus, Phase, Quality
 from tests.fakes import states
-from workflows.strategies.supervisor.gates import evaluate
+from workflows.strategies.supervisor.decisions import evaluate
 
 
 def codes(result: GateResult) -> set[str]:

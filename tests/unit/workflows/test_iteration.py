@@ -7,7 +7,7 @@ from contracts.outcome import GateIssue, GateResult
 from contracts.roles import SupervisorAnswer
 from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Quality, Severity, SourceStatus, StopReason
 from tests.fakes import states
-from workflows.strategies.supervisor.transitions import (
+from workflows.strategies.supervisor.decisions import (
     SupervisorPosition,
     curable_issues,
     decide,

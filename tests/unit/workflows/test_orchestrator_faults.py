@@ -20,14 +20,14 @@ from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
 from workflows.phases.closing import close
+from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Answered, Approved, Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.orchestrator.plan import tasks_of
 
 WISH = "Please also look at base backups"
 
@@ -165,7 +165,7 @@ async def test_a_history_may_begin_anew_after_every_cycle(tmp_path: Path) -> Non
     while state.result is None:
         try:
             await Driver(
-                ResearchRun(state, Inbox(), world.host()), OrchestratorStrategy(), AroundWaits(boundary)
+                ResearchRun(state, Inbox(), world.host()), OrchestratorStrategy(), WaitHooks(boundary)
             ).conduct()
         except NewHistory:
             state = ResearchState.unpack(state.pack())
@@ -185,7 +185,7 @@ async def test_nothing_is_searched_before_the_plan_is_approved(tmp_path: Path) -
     assert (world.corpus.searches, world.corpus.reads, host.agents) == ([], [], [])
     assert state.plan.steps
     await host.advance(3_600)
-    inbox.said.append(Approved(state.plan.version))
+    inbox.replies.append(Approved(state.plan.version))
     assert await running is Outcome.COMPLETED
     assert world.corpus.searches
     assert state.usage.active_seconds < 60
@@ -220,7 +220,7 @@ async def test_words_of_the_intake_are_questions_that_are_waited_for(tmp_path: P
         assert state.waiting is not None
         assert state.waiting.questions == [f"Which part of “{QUESTION}” do you mean?"]
         assert [call.role for call in api.calls] == ["intake"]
-        inbox.said.append(Answered(["the part on freezing"]))
+        inbox.replies.append(Answered(["the part on freezing"]))
         outcome = await running
         await world.close()
     assert outcome is Outcome.COMPLETED

@@ -20,9 +20,10 @@ from workflows.strategies.orchestrator.agent_reports import (
     report_of,
     tokens_of,
 )
-from workflows.strategies.orchestrator.cycle import offered_tools
-from workflows.strategies.orchestrator.orchestrator_position import OrchestratorPosition, deciding_cycles
-from workflows.strategies.orchestrator.tasks import (
+from workflows.strategies.orchestrator.orchestrator_strategy import offered_tools
+from workflows.strategies.orchestrator.plan import (
+    OrchestratorPosition,
+    deciding_cycles,
     problem_of,
     repeated_by,
     resumed_plan,

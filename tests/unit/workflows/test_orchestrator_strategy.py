@@ -23,14 +23,12 @@ from tests.fakes.orchestrator_work import answered, blocks, called, offered, ope
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
 from workers.settings.models import ModelsSettings
-from workflows.agent_driver import AgentDriver
 from workflows.driver import Driver
+from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.cycle import SENT_BY_RULES
-from workflows.strategies.orchestrator.orchestrator_position import CycleUnit, OrchestratorPosition
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.orchestrator.orchestrator_strategy import SENT_BY_RULES, OrchestratorStrategy
+from workflows.strategies.orchestrator.plan import CycleUnit, OrchestratorPosition, tasks_of
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]

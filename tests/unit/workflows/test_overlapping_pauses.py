@@ -20,9 +20,9 @@ from tests.fakes.world import model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.activity_options import CallOptions
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}

@@ -12,7 +12,7 @@ from contracts.vocabulary import NodeStatus
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
-from workflows.phases.provider_searches import Searching
+from workflows.phases.searching import Searching
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 

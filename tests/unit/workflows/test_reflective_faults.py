@@ -21,13 +21,12 @@ from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
+from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
-from workflows.strategies.reflective.reflective_position import ReflectivePosition
+from workflows.strategies.reflective.plan import ReflectivePosition, is_analysis
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import is_analysis
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
@@ -381,9 +380,7 @@ async def test_a_history_may_begin_anew_after_every_step(tmp_path: Path) -> None
 
     while state.result is None:
         try:
-            await Driver(
-                ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy(), AroundWaits(boundary)
-            ).conduct()
+            await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy(), WaitHooks(boundary)).conduct()
         except NewHistory:
             state = ResearchState.unpack(state.pack())
             state.resolved = fresh.resolved  # as it is prepared for the new history

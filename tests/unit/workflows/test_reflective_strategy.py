@@ -23,9 +23,14 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind
+from workflows.strategies.reflective.plan import (
+    ReflectivePosition,
+    UnitKind,
+    completed_steps,
+    step_node,
+    with_new_steps,
+)
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import completed_steps, step_node, with_new_steps
 
 Answer = Callable[[str], dict[str, Any]]
 

@@ -15,8 +15,8 @@ from contracts.vocabulary import (
     StopReason,
 )
 from tests.fakes import states
-from workflows.run.resumption import resume_state
-from workflows.strategies.supervisor.transitions import SupervisorPosition, reposition
+from workflows.run.checkpoints import resume_state
+from workflows.strategies.supervisor.decisions import SupervisorPosition, reposition
 
 ENDING = Ending(
     outcome=Outcome.CANCELLED,

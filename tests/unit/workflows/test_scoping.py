@@ -23,17 +23,18 @@ from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
 from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
 from tests.toy.errand import ERRAND_LIMITS
-from workflows.rules.agent_merging import merge_agent, task_result
-from workflows.rules.scoping import (
+from workflows.rules.agents import (
     known_record,
     ledger_of,
+    merge_agent,
     scoped_limits,
     scoped_resolution,
     scoped_state,
     shares_of,
+    task_result,
 )
 from workflows.rules.sub_queries import sources_left
-from workflows.run.resumption import resume_state
+from workflows.run.checkpoints import resume_state
 
 TASK = AgentTask(id="agent-1", text="What is frozen?", strategy="errand")
 WHOLE = AgentShare(sources=50)
@@ -134,7 +135,7 @@ def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
     made = [agent("agent-1", "shared statement", "one"), agent("agent-2", "shared statement", "two")]
     run = run_with(*(task for task, _ in made))
     for task, result in made:
-        assert merge_agent(run, task, result) == []
+        assert merge_agent(run, task, result) == set()
     assert [one.statement for one in run.findings] == ["shared statement", "one", "two"]
     assert [one.sub_query_id for one in run.findings] == ["agent-1", "agent-1", "agent-2"]
     assert len(run.sources) == 3

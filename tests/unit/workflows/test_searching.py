@@ -15,8 +15,7 @@ from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
-from workflows.phases.provider_searches import Searching, places
-from workflows.rules.provider_choice import with_providers, without
+from workflows.phases.searching import Searching, services_of
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
@@ -181,13 +180,13 @@ def test_the_corpus_is_asked_whatever_types_are_wanted() -> None:
         providers=[choice("corpus"), choice("one"), choice("two").model_copy(update={"available": False})],
         search=EffectiveSearch(source_types=[SourceType.NEWS]),
     )
-    assert [place.name for place in places(resolved)] == ["corpus"]
+    assert [place.name for place in services_of(resolved)] == ["corpus"]
 
 
 def test_what_cannot_be_reached_is_left_out_with_the_reason() -> None:
     """And the line that says where text goes follows (S0-102)."""
     resolved = states.resolved(providers=[choice("one"), choice("two")], web=True)
-    left = with_providers(resolved, without(resolved.providers, {"one": "no answer: check the network"}))
+    left = resolved.without_providers({"one": "no answer: check the network"})
     assert [(item.name, item.available, item.reason) for item in left.providers] == [
         ("one", False, "no answer: check the network"), ("two", True, "")
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run_status import status_of
+from workflows.status import status_of
 from workflows.strategies import Finished, strategy_of
 
 

@@ -18,9 +18,9 @@ from tests.unit.workflows.test_overlapping_pauses import beginning
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
 from workflows.driver import Driver
 from workflows.rules.endings import limitations_of, outcome_of
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 

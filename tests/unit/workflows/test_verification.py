@@ -22,11 +22,11 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.phases.claim_verification import VERIFICATION
+from workflows.phases.checking import VERIFICATION
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run_status import status_of
+from workflows.status import status_of
 from workflows.strategies import strategy_of
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")
@@ -133,7 +133,7 @@ async def test_a_lying_checker_confirms_nothing_that_rules_refute(tmp_path: Path
             assert claim["verdict"] != Verdict.SUPPORTED
 
 
-@pytest.mark.parametrize("scenario", ["hopeless", "cut", "refusal", "wrong_type", "status:500"])
+@pytest.mark.parametrize("scenario", ["hopeless", "cut", "refusal", "wrong_type", "status:400"])
 async def test_a_checker_of_no_use_leaves_claims_unverified(tmp_path: Path, scenario: str) -> None:
     """A failed call is no verdict: what it was asked is unverified, and the report is written all the same."""
     async with finished(tmp_path, {"checker": scenario}, limits=Limits(max_model_calls=40)) as run:

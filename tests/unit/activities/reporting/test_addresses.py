@@ -2,11 +2,11 @@
 
 import pytest
 
-from activities.reporting.addresses import REMOVED, Registry, find_addresses
+from activities.reporting.addresses import REMOVED, KnownAddresses, find_addresses
 from activities.reporting.markdown import write
 from activities.reporting.tree import parse
 
-REGISTRY = Registry.of(
+REGISTRY = KnownAddresses.of(
     ["https://good.test/page", "https://good.test/a_(b)", "corpus:manual/my file.html"],
     "What is https://asked.test/x?",
     ["Write to someone@good.test."],

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.audit import audit
 from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
 from activities.reporting.markdown import write
@@ -21,7 +21,7 @@ from providers.errors import ContentMissing
 from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import SKIPPED, Sample, make_source
 
-REGISTRY = Registry.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
+REGISTRY = KnownAddresses.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
 EVIDENCE = {
     key: Evidence(id=key, source_id=source, start=0, end=1, quote_hash=digest("x"))
     for key, source in (("ev-a1", "src-a"), ("ev-a2", "src-a"), ("ev-b1", "src-b"), ("ev-c1", "src-c"))
@@ -62,7 +62,7 @@ def number(draft: str, given_before: list[Citation] | None = None) -> tuple[str,
     ],
 )
 def test_numbers_sources_by_first_appearance(draft: str, text: str) -> None:
-    """A number stands for a source; neighbours of one source are one; code, escaped and quoted words stay (X-7, C.8)."""
+    """A number stands for a source; neighbours of one source are one; code, escaped and quoted words stay (X-7)."""
     assert number(draft)[0] == text
 
 
@@ -126,7 +126,7 @@ LYING = make_source("https://good.test/a", "Dam [1] https://evil.test/x | evil.t
 def test_a_link_cites_by_title() -> None:
     """Each source with an address has its title as label, without addresses; what only looks like one loses its link."""
     sources = {source.id: source for source in (PAREN, FILED, LYING)}
-    registry = Registry.of([source.url for source in sources.values()])
+    registry = KnownAddresses.of([source.url for source in sources.values()])
     labels = citation_labels(CitationStyle.LINK, sources, registry)
     assert citation_labels(CitationStyle.NUMERIC, sources, registry) == {}
     assert labels.keys() == {PAREN.id, LYING.id}

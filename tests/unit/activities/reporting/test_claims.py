@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.addresses import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, number_citations
 from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
 from activities.reporting.drafts import parse_draft
@@ -22,7 +22,7 @@ SOURCES = {A: "src-1", B: "src-2", C: "src-1"}
 EVIDENCE = {key: Evidence(id=key, source_id=source, start=0, end=5) for key, source in SOURCES.items()}
 AWKWARD = "It is *not* so [7], see https://elsewhere.test/x_y, <stdin>.\n\nA 2nd\u200b paragraph | with 50 % & more."
 CITED = {A: CitedWords(RULE, "", "A page"), B: CitedWords(PROBLEM, "", "A page"), C: CitedWords(AWKWARD, "", "A page")}
-REGISTRY = Registry.of(["https://good.test/page"])
+REGISTRY = KnownAddresses.of(["https://good.test/page"])
 
 
 def numbered(draft: str) -> tuple[list[FoundClaim], Written]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.reporting.addresses import Registry, find_addresses
+from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import cited_evidence
 from activities.reporting.render import RenderedForms, render
 from activities.roles.grounding import find_quote
@@ -45,7 +45,7 @@ def made(draft: str, **changes: object) -> RenderedForms:
 def test_no_address_from_outside_the_registry(style: CitationStyle) -> None:
     """Neither a link, an image, a definition nor plain words lead where no source is, and `[99]` is gone."""
     forms = made(INVENTED, citation_style=style)
-    registry = Registry.of([source.url for source in SAMPLE.sources.values()], "")
+    registry = KnownAddresses.of([source.url for source in SAMPLE.sources.values()], "")
     shown = [*find_addresses(forms.markdown.replace("\\", "")), *link_targets(forms.markdown)]
     assert [address for address in shown if not registry.text_of(address)] == []
     assert "evil" not in forms.markdown
