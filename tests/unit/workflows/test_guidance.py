@@ -1,9 +1,8 @@
 """What is told to the next phase, and what gives way."""
 
 from contracts.outcome import Guidance
-from contracts.vocabulary import Phase, StopReason
+from contracts.vocabulary import Phase
 from workflows.run.context import GUIDANCE_OF_CALL, MAX_GUIDANCE, newest, with_guidance
-from workflows.run.inbox import Inbox
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:
@@ -30,13 +29,3 @@ def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
     assert shown == [*wish, *known[-GUIDANCE_OF_CALL + 1 :]]
     wishes = said("person", *(f"wish {number}" for number in range(GUIDANCE_OF_CALL + 2)))
     assert newest([*wishes, *said("rules", "an issue")], GUIDANCE_OF_CALL) == wishes[2:]
-
-
-def test_an_inbox_holds_words_as_well_as_a_stop() -> None:
-    """Either is enough, and the first reason to stop counts."""
-    assert not Inbox().has_messages
-    assert Inbox(steering=["look at the appendix"]).has_messages
-    inbox = Inbox()
-    inbox.interrupt(StopReason.USER_STOPPED)
-    inbox.interrupt(StopReason.BUDGET_TIME)
-    assert (inbox.has_messages, inbox.interruption) == (True, StopReason.USER_STOPPED)

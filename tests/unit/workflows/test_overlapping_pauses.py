@@ -127,14 +127,6 @@ async def test_a_late_retry_is_honoured_whenever_it_comes(turns: int) -> None:
         assert getattr(results[0], name) == getattr(results[1], name), name
 
 
-async def test_the_analysis_hears_what_was_said_of_the_plan() -> None:
-    """The first unit that can use guidance has it, whoever was waited for."""
-    world = PlannedWorld(7)
-    await Driver(ResearchRun(beginning(), Inbox(), world.host()), SupervisorStrategy()).conduct()
-    assert world.heard
-    assert all({"after planning", "after gathering"} <= set(heard) for heard in world.heard)
-
-
 async def test_a_stop_does_not_wait_for_a_reflection_and_a_resumed_run_asks_the_same() -> None:
     """The open pause is in the state; its question is told again word for word, so the journal can answer it."""
     world = PlannedWorld(7)

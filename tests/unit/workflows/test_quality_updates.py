@@ -1,14 +1,12 @@
 """What the analyzer may say of a source."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from activities.assessment.source_assessment import LITTLE_AUTHORITY, best_quality
-from contracts.evidence import CHOSEN_BY_OPERATOR, QualityUpdate, Source, SourceAssessment
+from activities.assessment.source_assessment import best_quality
+from contracts.evidence import QualityUpdate, Source, SourceAssessment
 from contracts.vocabulary import Quality
 from tests.fakes import states
-from workflows.phases.analysis import QUALITY_STEPS, update_quality
+from workflows.phases.analysis import update_quality
 
 URL = "https://e.org/a"
 
@@ -61,18 +59,6 @@ def test_an_opinion_moves_a_label_by_one_step(label: Quality, word: str, expecte
         assert source.quality_reason == f"analyzer: {expected.value} (was {label.value})"
 
 
-@given(st.sampled_from(QUALITY_STEPS), st.floats(0, 1), st.lists(st.sampled_from(Quality), max_size=5))
-def test_steps_do_not_add_up(label: Quality, authority: float, words: list[Quality]) -> None:
-    """However often it is asked, a label stays one step from what the rules found, under its ceiling (X-20)."""
-    start = source = assessed(label, authority)
-    for word in words:
-        source = update_quality(source, opinion(source, word.value))
-    assert abs(QUALITY_STEPS.index(source.quality) - QUALITY_STEPS.index(label)) <= 1
-    if authority < LITTLE_AUTHORITY and label is not Quality.HIGH:
-        assert source.quality is not Quality.HIGH
-    assert source.assessment == start.assessment
-
-
 def test_where_anybody_can_write_nothing_is_authoritative() -> None:
     """The analyzer cannot raise a page of a forum or an open encyclopedia to high (X-20)."""
     source = assessed(Quality.MEDIUM, 0.6)
@@ -80,28 +66,3 @@ def test_where_anybody_can_write_nothing_is_authoritative() -> None:
     assert update_quality(source, opinion(source, "high")).quality is Quality.HIGH
     assert update_quality(open_to_all, opinion(source, "high")).quality is Quality.MEDIUM
     assert update_quality(open_to_all, opinion(source, "low")).quality is Quality.LOW
-
-
-def test_what_the_operator_chose_stays() -> None:
-    """Neither a corpus nor a declared domain is the model's to judge (C0-24)."""
-    corpus = states.source("corpus:m/a", quality_reason=CHOSEN_BY_OPERATOR)
-    domain = states.source(URL, quality_reason=CHOSEN_BY_OPERATOR + "; covers 2 of 3 words; 2024")
-    for source in (corpus, domain):
-        assert update_quality(source, opinion(source, "low")) == source
-
-
-def test_the_reason_of_an_opinion_that_was_taken_back_is_the_rules_own() -> None:
-    """Where an entry of the notebook holds the rules' reason, the label leaves it to the entry."""
-    source = assessed(Quality.MEDIUM).model_copy(update={"assessment": None, "quality_reason": "", "entry": "sha256:1"})
-    changed = update_quality(source, opinion(source, "high"))
-    assert (changed.found_quality, changed.quality_reason) == (Quality.MEDIUM, "analyzer: high (was medium)")
-    back = update_quality(changed, opinion(source, "medium"))
-    assert (back.quality, back.quality_reason) == (Quality.MEDIUM, "")
-
-
-def test_a_source_without_a_label_gets_one() -> None:
-    """What the rules did not judge takes the analyzer's word (S0-063)."""
-    source = states.source(URL, quality=Quality.UNKNOWN, quality_reason="")
-    assert update_quality(source, opinion(source, "high")).quality is Quality.HIGH
-    judged = update_quality(source, opinion(source, "medium"))
-    assert (judged.quality, judged.quality_reason) == (Quality.MEDIUM, "analyzer: medium (was unknown)")

@@ -49,15 +49,6 @@ def test_a_merged_list_has_each_source_once(lists: list[list[SearchHit]], limit:
     assert all(hit.provider not in hit.also_found_by for hit in everything)
 
 
-def test_providers_take_turns() -> None:
-    """Rank by rank, in the order of the providers (X-16)."""
-    first = response("a", hit("https://e.org/1"), hit("https://e.org/2"), hit("https://e.org/3"))
-    second = response("b", hit("https://e.org/4"), hit("https://e.org/1#x"))
-    found = merge_hits([first, second], 10)
-    assert [hit.url[-1] for hit in found] == ["1", "4", "2", "3"]
-    assert (found[0].provider, found[0].also_found_by) == ("a", ["b"])
-
-
 def test_the_richer_details_are_kept() -> None:
     """Of two hits of one source the better-known details survive, at the better place."""
     plain = response("a", hit("https://e.org/x", title="X", snippet="short", published_at="2024"))
@@ -69,12 +60,3 @@ def test_the_richer_details_are_kept() -> None:
     assert (found.title, found.snippet, found.doi, found.authors) == ("X", "rather longer", "10.1000/x", ["A"])
     assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024-05", "academic", 1)
     assert found.also_found_by == ["b"]
-
-
-def test_a_date_is_refined_and_never_replaced() -> None:
-    """A provider that disagrees does not change the date of the first."""
-    first = response("a", hit("https://e.org/x", published_at="2020"))
-    assert (
-        merge_hits([first, response("b", hit("https://e.org/x", published_at="2024-01-01"))], 1)[0].published_at
-        == "2020"
-    )

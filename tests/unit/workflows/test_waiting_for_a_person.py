@@ -10,16 +10,15 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.permitted import check_permission
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures, strategies
 from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
-from contracts.request import Approve, Clarify
-from contracts.resolved import EffectiveGates, Permission, permission_of
+from contracts.request import Approve
+from contracts.resolved import EffectiveGates, Permission
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, Outcome, StopReason
+from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import resolved as resolved_request
@@ -30,7 +29,6 @@ from workflows.driver import Driver
 from workflows.run import inbox
 from workflows.run.inbox import Answered, Approved, Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.status import details_markdown
 from workflows.strategies import strategy_of
 
 HOUR = 3_600.0
@@ -81,23 +79,6 @@ async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -
     made.task.cancel()
     await asyncio.wait([made.task])
     await world.close()
-
-
-async def test_a_clear_question_is_not_asked_about(tmp_path: Path) -> None:
-    """`auto` asks only where rules or a model find something to ask."""
-    async with conducted(tmp_path, gates={"clarify": "auto"}) as made:
-        assert await made.task is Outcome.COMPLETED
-    assert made.state.clarification.done
-    assert "question_is_clear" in [decision.action for decision in made.state.decisions]
-
-
-async def test_a_question_that_is_left_open_is_no_answer(tmp_path: Path) -> None:
-    """Without an answer the run goes on by itself, and says what it decided alone."""
-    async with conducted(tmp_path, gates={"clarify": "required"}) as made:
-        await made.asked()
-        await made.answered(Answered([]))
-        await made.task
-    assert any("left open" in line for line in made.state.degraded)
 
 
 def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
@@ -179,19 +160,6 @@ def test_who_is_not_waited_for_is_told_so() -> None:
         inbox.read_answers(state, [], ["x"])
 
 
-def test_what_stays_the_same_keeps_its_place_in_an_edited_tree() -> None:
-    """A sub-query that the person kept is the same node, a new one stands beside it."""
-    state = waits()
-    root = PlanNode(id="t", text="all", needs_search=False, kind=NodeKind.TASK)
-    leaf = PlanNode(id="l", text="What about one part?", parent="t", depth=1, kind=NodeKind.LEAF)
-    state.plan = Plan(version=2, nodes=[root, leaf])
-    edited = inbox.read_revision(state, [], {"sub_queries": ["A new one", "what about one part"]}).plan
-    assert edited is not None
-    assert edited.nodes[0] == root
-    assert [(node.parent, node.depth, node.priority) for node in edited.nodes[1:]] == [("t", 1, 1), ("t", 1, 2)]
-    assert edited.nodes[2].id == "l"
-
-
 @pytest.mark.parametrize("permission", [None, Permission(approve=Approve.PLAN), Permission(approve=Approve.PHRASE)])
 async def test_activities_refuse_what_has_no_permission(permission: Permission | None) -> None:
     """Search, reading and a look at providers: refused before anything is asked, and not tried again (X-2)."""
@@ -210,15 +178,6 @@ async def test_activities_refuse_what_has_no_permission(permission: Permission |
         with pytest.raises(ApplicationError) as refused:
             await ActivityEnvironment().run(work, argument)  # type: ignore[arg-type]
         assert (refused.value.type, refused.value.non_retryable) == (failures.NOT_PERMITTED, True)
-
-
-def test_a_permission_is_given_by_the_gates_alone() -> None:
-    """None is needed where nothing is to be approved; else only an approved version is one."""
-    assert permission_of(EffectiveGates(), None) == Permission(approve=Approve.NONE)
-    assert permission_of(EffectiveGates(approve=Approve.PLAN), None) is None
-    allowed = permission_of(EffectiveGates(approve=Approve.PLAN), 3)
-    assert allowed is not None
-    check_permission(allowed)
 
 
 async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
@@ -245,21 +204,6 @@ async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
     with pytest.raises(ValueError, match="fixed once"):
         run.clock.fix_limits(limits)
     run.clock.cancel_alarm()
-
-
-def test_the_web_ui_says_what_is_waited_for_and_the_command() -> None:
-    """Current details name the plan, the time and the exact command."""
-    state = waits(Approve.PHRASE)
-    state.waiting = state.waiting.model_copy(update={"expires_at": "2026-11-21T13:00:00+00:00"})  # type: ignore[union-attr]
-    shown = details_markdown(state, 0.0)
-    assert "waiting for the approval of plan version 2**, until 2026-11-21 13:00 UTC" in shown
-    assert f"research approve r-test --version 2 --phrase '{APPROVAL_PHRASE}'" in shown
-
-
-def test_presets_ask_nobody() -> None:
-    """Without a word in the request nobody is waited for."""
-    gates = EffectiveGates()
-    assert (gates.clarify, gates.approve) == (Clarify.OFF, Approve.NONE)
 
 
 async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None:

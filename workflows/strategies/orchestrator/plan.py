@@ -18,7 +18,7 @@ from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
-from workflows.rules.query_matching import WORD, normalized_query, same_query
+from workflows.rules.query_matching import normalized_query, same_query
 from workflows.rules.sub_queries import ENOUGH
 from workflows.strategies.protocol import UnitPosition, mark_of
 
@@ -177,7 +177,7 @@ def _unit(state: ResearchState, kind: CycleUnit) -> UnitProgress:
 def problem_of(task: str) -> str:
     """Return why nobody who knows only the task could understand it, and the remedy; empty if there is no problem."""
     text = " ".join(task.split())
-    words = WORD.findall(text)
+    words = normalized_query(text).split()
     # A script without spaces expresses much in few characters.
     if not words or (text.isascii() and (len(text) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
         return "task: too short to be understood; name the subject and what is to be found out about it"
