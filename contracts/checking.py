@@ -59,7 +59,7 @@ class AnswersEntry(Terse):
     answers: list[ClaimAnswer] = []
 
 
-class WeighedClaim(Terse):
+class ExtractedClaim(Terse):
     """A claim of a draft with what is known of it without a model."""
 
     claim: Claim
@@ -89,7 +89,7 @@ class ClaimsEntry(Terse):
     language: str = "en"
     written_freely: bool = True
     """Whether a sentence without a citation may be a claim."""
-    claims: list[WeighedClaim] = []
+    claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
     """Every passage of the run."""
     sources: list[CheckedSource] = []

@@ -284,7 +284,7 @@ class DocumentPiece(Terse):
     size: int = 0
 
 
-class WeighRequest(Terse):
+class ExtractClaimsRequest(Terse):
     """Find the claims of the newest draft, and judge what rules can."""
 
     research_id: str
@@ -294,7 +294,7 @@ class WeighRequest(Terse):
     """Hashes of the entries of earlier answers."""
 
 
-class Weighed(Terse):
+class ExtractedClaims(Terse):
     """What is to be asked of a checker."""
 
     claims_entry: str
@@ -305,7 +305,7 @@ class Weighed(Terse):
     claims: int = 0
 
 
-class ConcludeRequest(Terse):
+class FinalizeVerificationRequest(Terse):
     """Put the verdicts on a draft together; with `corrected` decide which corrections stand."""
 
     research_id: str
@@ -324,7 +324,7 @@ class ConcludeRequest(Terse):
     """Whether what is doubtful is to be corrected: passages are looked for then."""
 
 
-class Concluded(Terse):
+class FinalizedVerification(Terse):
     """The verdicts on a draft, and what is to be corrected of it."""
 
     claims_entry: str = ""
