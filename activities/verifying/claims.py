@@ -1,4 +1,4 @@
-"""Claims of a draft: which it makes, which verdict needs no model, what the verdicts come to, and which other passages fit. Pure."""
+"""Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that fit. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
