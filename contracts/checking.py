@@ -59,7 +59,7 @@ class AnswersEntry(CompactModel):
     answers: list[ClaimAnswer] = []
 
 
-class WeighedClaim(CompactModel):
+class ExtractedClaim(CompactModel):
     """A claim of a draft with what is known of it without a model."""
 
     claim: Claim
@@ -89,7 +89,7 @@ class ClaimsEntry(CompactModel):
     language: str = "en"
     written_freely: bool = True
     """Whether a sentence without a citation may be a claim."""
-    claims: list[WeighedClaim] = []
+    claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
     """Every passage of the run."""
     sources: list[CheckedSource] = []

@@ -18,7 +18,7 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
-from activities.verifying.verifying_activities import VerifyingActivities
+from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.verifying.claim_conclusions import score
+from activities.verifying.claims import score
 from contracts.evidence import DocumentRef, Verdict, VerdictsEntry
 from contracts.request import Checks, Limits, Review
 from contracts.state import ResearchState

@@ -17,9 +17,8 @@ from activities.reporting.citations import cited_evidence
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
-from activities.verifying.claim_conclusions import conclude, score, summarize
-from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
-from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
+from activities.verifying.claims import Material, ask, conclude, is_judged, score, summarize, weigh
+from activities.verifying.correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from contracts.addresses import digest
 from contracts.base import CompactModel
 from contracts.checking import (
@@ -56,13 +55,13 @@ M = TypeVar("M", bound=BaseModel)
 
 MARKDOWN: Final = "text/markdown"
 PARALLEL_LOADS: Final = 8
-WEIGH: Final = f"{__name__}:weigh_plainly"
-CONCLUDE: Final = f"{__name__}:conclude_plainly"
-APPLY: Final = f"{__name__}:apply_plainly"
+WEIGH: Final = f"{__name__}:weigh_in_subprocess"
+CONCLUDE: Final = f"{__name__}:conclude_in_subprocess"
+APPLY: Final = f"{__name__}:apply_in_subprocess"
 
 
 # --- what is done in child processes ----------------------------------------------------------------------------------
-def weigh_plainly(
+def weigh_in_subprocess(
     packed: str, draft: str, texts: Mapping[str, str], answers: Sequence[ClaimAnswer], by_model: bool
 ) -> tuple[str, str]:
     """The `ClaimsEntry` of a draft without its claims made whole, and the `AskedEntry`, both as JSON."""
@@ -83,7 +82,7 @@ class Conclusion(CompactModel):
     doubtful: DoubtfulEntry = DoubtfulEntry()
 
 
-def conclude_plainly(
+def conclude_in_subprocess(
     packed: str,
     draft: str,
     texts: Mapping[str, str],
@@ -130,7 +129,7 @@ def _choose(
     return Conclusion(claims=entry, text=text, verdicts=verdicts, corrections=choice.corrections)
 
 
-def apply_plainly(
+def apply_in_subprocess(
     packed: str,
     draft: str,
     texts: Mapping[str, str],
