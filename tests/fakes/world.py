@@ -17,7 +17,6 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
-from activities.turns import TurnActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
@@ -123,7 +122,7 @@ class World:
             records.prepare_agent,
             records.save_session,
             records.read_document,
-            TurnActivities(self.queue).take_turn,
+            records.take_turn,
             searching.check_providers,
             searching.search,
             reading.read_source,
