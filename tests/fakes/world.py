@@ -24,7 +24,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
-from providers.errors import SourceUnreadable
+from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
 from providers.models import answers
@@ -56,6 +56,11 @@ class NoWeb:
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         raise SourceUnreadable("not_found", "this world has no web")
+
+
+async def no_list_of_runs() -> list[str]:
+    """A server that does not list its open runs: no run loses its place in the queue."""
+    raise SharedStateUnavailable("no list")
 
 
 async def all_reachable(names: Sequence[str]) -> dict[str, str]:
@@ -92,7 +97,7 @@ class World:
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
-        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000))
+        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
         self.isolated: IsolatedCalls = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
