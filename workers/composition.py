@@ -17,7 +17,6 @@ from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
-from activities.turns import TurnActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
@@ -178,7 +177,7 @@ async def _records(
         verifying.finalize_verification,
         verifying.apply_corrections,
         revising.join_report,
-        TurnActivities(queue).take_turn,
+        records.take_turn,
     ]
 
 

@@ -42,8 +42,9 @@ def journal(research_id: str, *keys: str) -> None:
     async def write() -> None:
         async with open_shared_state(load_settings()) as shared:
             for key in keys:
-                await shared.calls.begin(key, research_id, 60.0)
-                await shared.calls.finish(key, "answer")
+                lease = await shared.calls.begin(key, research_id, 60.0)
+                assert not isinstance(lease, str)
+                await shared.calls.finish(lease, "answer")
 
     asyncio.run(write())
 
