@@ -11,7 +11,7 @@ import structlog
 from activities.failures import count
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
-from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
+from providers.interfaces import AnswerCodec, CallLease, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace
 
 LEASE_SECONDS: Final = 12.0
@@ -45,15 +45,15 @@ class CallJournal:
         stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
         """
         key, research_id = self._key(task), task.input.research_id
-        stored = await self._calls.begin(key, research_id, self._lease_seconds)
-        if stored is not None:
+        begun = await self._calls.begin(key, research_id, self._lease_seconds)
+        if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
-            return self._take(stored, task)
+            return self._take(begun, task)
         if instead is not None:
-            await self._give_up(key)
+            await self._give_up(begun)
             raise instead
-        async with self._keep_lease(key):
-            return await finish_within_grace(self._make(engine, task, key))
+        async with self._keep_lease(begun):
+            return await finish_within_grace(self._make(engine, task, begun))
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
         """A stored answer. Made for another operation of the run it costs nothing more: its use was told already."""
@@ -71,38 +71,38 @@ class CallJournal:
         request = task.input
         return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
 
-    async def _make(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
+    async def _make(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
         try:
             answer = await engine.answer(task)
         except AnswerUnusable as error:
-            await self._write(key, task, error)
+            await self._write(lease, task, error)
             raise
         except BaseException:
-            await self._give_up(key)
+            await self._give_up(lease)
             raise
-        if not await self._write(key, task, answer):
+        if not await self._write(lease, task, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
         return answer
 
-    async def _write(self, key: str, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
+    async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""
         try:
             kept = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
-            await _to_the_end(self._calls.finish(key, kept))
+            await _to_the_end(self._calls.finish(lease, kept))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False
         return True
 
-    async def _give_up(self, key: str) -> None:
+    async def _give_up(self, lease: CallLease) -> None:
         try:
-            await _to_the_end(self._calls.release(key))
+            await _to_the_end(self._calls.release(lease))
         except ProviderError as error:
             log.warning("journal.lease_not_released", error=type(error).__name__)
 
     @asynccontextmanager
-    async def _keep_lease(self, key: str) -> AsyncIterator[None]:
-        renewing = asyncio.create_task(self._renew(key))
+    async def _keep_lease(self, lease: CallLease) -> AsyncIterator[None]:
+        renewing = asyncio.create_task(self._renew(lease))
         try:
             yield
         finally:
@@ -111,11 +111,11 @@ class CallJournal:
         if not renewing.cancelled():
             renewing.result()
 
-    async def _renew(self, key: str) -> None:
+    async def _renew(self, lease: CallLease) -> None:
         while True:
             await asyncio.sleep(self._renew_seconds)
             try:
-                await self._calls.renew(key, self._lease_seconds)
+                await self._calls.renew(lease, self._lease_seconds)
             except ProviderError as error:
                 # The paid call goes on: giving it up would lose the answer for certain.
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)

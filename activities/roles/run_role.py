@@ -19,7 +19,7 @@ from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_blocks import PromptRendering, shown_sources
+from activities.roles.prompt_blocks import shown_sources
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
@@ -229,7 +229,7 @@ def _as_shown(request: RoleInput, share: float) -> RoleInput:
     """The request without the sources that had no room in its prompt: this call did not read them."""
     if share >= 1 or not isinstance(request, AnalyzeInput):
         return request
-    return request.model_copy(update={"sources": shown_sources(request, PromptRendering({}, share=share))})
+    return request.model_copy(update={"sources": shown_sources(request, share)})
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
