@@ -27,6 +27,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
 from contracts.outcome import Usage
+from contracts.resolved import Permission
 from providers import errors
 from providers.errors import ProviderError, RateLimited, Retryable, WorkerLost
 
@@ -169,6 +170,13 @@ def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
 def lost_workers(losses: int) -> WorkerLost:
     """Describe the end of a call that so many workers did not survive."""
     return WorkerLost(f"{losses} workers were lost while they tried this")
+
+
+def check_permission(permission: Permission | None) -> None:
+    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without a valid permission."""
+    if permission is None or not permission.is_valid:
+        message = "not asked: a person has yet to approve the plan of this run (`research approve`)"
+        raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 
 
 def count(name: str, description: str, **attributes: str | bool) -> None:

@@ -17,7 +17,6 @@ from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
-from activities.turns import TurnActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
@@ -105,7 +104,7 @@ def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
 async def _contents(
     settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
 ) -> PoolContents:
-    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, dates_puts=True)
+    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     notebooks = StoredNotebooks(content)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
     library = open_library(
@@ -178,7 +177,7 @@ async def _records(
         verifying.finalize_verification,
         verifying.apply_corrections,
         revising.join_report,
-        TurnActivities(queue).take_turn,
+        records.take_turn,
     ]
 
 

@@ -17,7 +17,6 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
-from activities.turns import TurnActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
@@ -36,7 +35,7 @@ from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import HereCalls
@@ -94,7 +93,7 @@ class World:
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
         self.notebooks = StoredNotebooks(self.content)
-        self.sessions = RecordSessionStore(FolderRecords(folder / SESSIONS))
+        self.sessions = RecordSessionStore(Records(folder, SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
@@ -128,7 +127,7 @@ class World:
             records.prepare_agent,
             records.save_session,
             records.read_document,
-            TurnActivities(self.queue).take_turn,
+            records.take_turn,
             searching.check_providers,
             searching.search,
             reading.read_source,
