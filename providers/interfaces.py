@@ -381,8 +381,6 @@ class StoredSession:
     status: str
     saved_at: str
     closed: bool
-    corpus_digest: str = ""
-    """Which state of a corpus the run searches."""
 
 
 class SessionStore(Protocol):

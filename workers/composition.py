@@ -104,7 +104,7 @@ def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
 async def _contents(
     settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
 ) -> PoolContents:
-    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, dates_puts=True)
+    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     notebooks = StoredNotebooks(content)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
     library = open_library(

@@ -70,9 +70,7 @@ class Stores:
         self._library: CorpusLibrary | None = None
         self._pool: SubprocessPool | None = None
         self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
-        self.content: ContentStore = ObstoreContentStore(
-            settings.content_url or settings.home / "content", dates_puts=True
-        )
+        self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
         self.notebooks: Notebooks = StoredNotebooks(self.content)
 
     def records(self, kind: str) -> Records:

@@ -35,7 +35,7 @@ from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import HereCalls
@@ -93,7 +93,7 @@ class World:
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
         self.notebooks = StoredNotebooks(self.content)
-        self.sessions = RecordSessionStore(FolderRecords(folder / SESSIONS))
+        self.sessions = RecordSessionStore(Records(folder, SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")

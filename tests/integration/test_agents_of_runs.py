@@ -15,7 +15,7 @@ from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 from providers.shared.paid_calls import SharedCallStore
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.fakes.world import World, model_world
@@ -207,7 +207,7 @@ async def test_what_agents_leave_on_the_server_goes_with_their_run(client: Clien
         gone, kept = await start(client, AGENTS, id="r-gone"), await start(client, AGENTS, id="r-gone-not")
         await asyncio.gather(gone.result(), kept.result())
         shown = [await handle.query(names.STATUS, result_type=ResearchStatus) for handle in (gone, kept)]
-        records = FolderRecords(tmp_path / "left-behind")
+        records = Records(tmp_path, "left-behind")
 
         async def calls() -> SharedCallStore:
             return world.calls

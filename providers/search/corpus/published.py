@@ -1,7 +1,8 @@
 """Indexes that hosts without the documents search: each state of a corpus is an immutable snapshot in the object store.
 
 A snapshot is the index file, the raw documents by their hashes, and a small record that names them. Another record
-names the newest snapshot of each corpus. A host fetches an index file once and stores it in a bounded cache.
+names the newest snapshot of each corpus. A host fetches an index file once and stores it in a bounded cache. A snapshot
+is removed `RETAINED` after its successor was published.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, SourceUnreadable, Unavailable
-from providers.interfaces import ExtractedDocument, IndexProgress, SessionStore, SkippedFile
+from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import (
@@ -39,14 +40,13 @@ from providers.search.corpus.library import CorpusLibrary, corpus_of, document_o
 from providers.search.corpus.query import search_index
 from providers.search.corpus.refreshing import file_lock
 from providers.storage.content import ObstoreContentStore, is_on_this_host
-from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
 from providers.storage.stored_records import Records, open_records
 
 CACHE_BYTES: Final = 4_000_000_000
 """Of index files of a host; beyond that those longest unused are removed."""
 STORES_AT_ONCE: Final = 8
-RETAINED: Final = timedelta(days=1)
-"""Time after its successor for which a snapshot stays that no session names: a run that began may have none yet."""
+RETAINED: Final = timedelta(days=30)
+"""A run searches the snapshot with which it began; none lasts so long."""
 
 
 class Snapshot(Contract):
@@ -69,7 +69,6 @@ def open_library(
     published = PublishedIndexes(
         open_records(content_url, home, "corpora"),
         open_records(content_url, home, "snapshots"),
-        RecordSessionStore(open_records(content_url, home, SESSIONS)),
         cache(lambda name: ObstoreContentStore(f"{files}/{name}")),
         home / "cache" / "indexes",
     )
@@ -161,14 +160,12 @@ class PublishedIndexes:
         self,
         newest: Records,
         snapshots: Records,
-        sessions: SessionStore,
         files_of: Callable[[str], ObstoreContentStore],
         cache: Path,
     ) -> None:
         """`files_of` gives the files of a corpus; no two corpora share one."""
         self._newest = newest
         self._snapshots = snapshots
-        self._sessions = sessions
         self.files_of = files_of
         self._cache = cache
 
@@ -225,15 +222,18 @@ class PublishedIndexes:
                 corpus, hashes = await asyncio.to_thread(_copy, index, copy, definition)
                 if before is not None and _is_same(before, corpus, definition.language):
                     return before
-                await self._store_documents(definition, hashes)
                 files = self.files_of(definition.name)
-                stored = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
+                stored = set[str]() if before is None else set(json.loads(await files.get_text(before.documents)))
+                await self._store_documents(definition, [one for one in hashes if one[1] not in stored])
+                index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
             listed = await files.put_text(json.dumps(sorted({raw for _, raw in hashes})), "application/json")
-            made = Snapshot(format=FORMAT, corpus=corpus, language=definition.language, index=stored, documents=listed)
+            made = Snapshot(
+                format=FORMAT, corpus=corpus, language=definition.language, index=index_file, documents=listed
+            )
             data = made.model_dump_json().encode()
             await asyncio.to_thread(self._snapshots.write, _key(definition.name, corpus.digest), data)
             await asyncio.to_thread(self._newest.write, definition.name, data)
-            await self._prune(made)
+            await self._prune(corpus)
             return made
 
     async def _store_documents(self, definition: CorpusDefinition, hashes: list[tuple[str, str]]) -> None:
@@ -246,35 +246,22 @@ class PublishedIndexes:
 
         await asyncio.gather(*(store(address, raw_hash) for address, raw_hash in hashes))
 
-    async def _prune(self, newest: Snapshot) -> None:
-        """Remove old snapshots that no session names, and files that no snapshot needs.
-
-        A session that cannot be read may name any: then all stay.
-        """
-        name = newest.corpus.name
-        sessions = await self._sessions.list()
-        if any(session.status == UNREADABLE for session in sessions):
-            return
-        named = {_key(name, newest.corpus.digest), *(_key(name, session.corpus_digest) for session in sessions)}
+    async def _prune(self, newest: CorpusSnapshot) -> None:
+        """Remove old snapshots of a corpus, and the files that no other one needs."""
+        name, latest, files = newest.name, datetime.now(UTC) - RETAINED, self.files_of(newest.name)
         records = [one for one in await asyncio.to_thread(self._snapshots.first_lines) if _corpus_of(one.name) == name]
-        records.sort(key=lambda record: (record.written_at, record.name == _key(name, newest.corpus.digest)))
-        before = records[-1].written_at - RETAINED
-        gone = {
-            record.name
-            for record, following in pairwise(records)
-            if record.name not in named and following.written_at <= before
-        }
-        if gone:
-            staying = [Snapshot.model_validate_json(record.lines) for record in records if record.name not in gone]
-            needed = set[str]().union(*[await self._contents(snapshot) for snapshot in staying])
-            for key in gone:
-                await asyncio.to_thread(self._snapshots.remove, key)
-            await self.files_of(name).delete_others(needed, unless_put_since=datetime.now(UTC) - RETAINED)
-
-    async def _contents(self, snapshot: Snapshot) -> set[str]:
-        """The hashes of all files of a snapshot."""
-        raw = json.loads(await self.files_of(snapshot.corpus.name).get_text(snapshot.documents))
-        return {*raw, snapshot.index.hash, snapshot.documents.hash}
+        records.sort(key=lambda record: (record.written_at, record.name == _key(name, newest.digest)))
+        old = [record.name for record, following in pairwise(records) if following.written_at < latest]
+        if not old:
+            return
+        needed = set[str]()
+        for record in records[len(old) :]:
+            snapshot = Snapshot.model_validate_json(record.lines)
+            needed |= {snapshot.index.hash, snapshot.documents.hash}
+            needed.update(json.loads(await files.get_text(snapshot.documents)))
+        for key in old:
+            await asyncio.to_thread(self._snapshots.remove, key)
+        await files.delete_others(needed, unless_put_since=latest)
 
 
 def _corpus_of(key: str) -> str:

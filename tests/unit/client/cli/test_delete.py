@@ -18,7 +18,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.storage.content import name_of
 from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.unit.client.cli.command_line import put_text, research, save_run
 from workers import retention
 from workers.settings.loading import load_settings
@@ -116,7 +116,7 @@ def test_documents_of_other_runs_stay(home: Path) -> None:
     done = research("delete", "one", "--yes")
     assert done.stdout == "removed the run one: 1 document, 2 journalled calls, 0 histories\n"
     assert (exist(home, own, shared), sessions(home)) == ([False, True], {"other"})
-    assert read_noted_documents(FolderRecords(home / LEFT_BEHIND)) == {}
+    assert read_noted_documents(Records(home, LEFT_BEHIND)) == {}
 
 
 def test_documents_stay_while_a_run_that_may_use_them_is_open(home: Path, server: Server) -> None:

@@ -1,4 +1,4 @@
-"""The notebook of a run: what entries hold, what is missing, and sessions from before there were any."""
+"""The notebook of a run: requests and states completed from its entries, and entries that are missing."""
 
 import contextlib
 import json
@@ -138,7 +138,7 @@ async def test_an_entry_that_is_gone_is_an_error(
         await Driver(run, SupervisorStrategy(), stored=True).conduct()
     assert {error.type for error in caught} == {failures.CONTENT_MISSING}
     assert all(error.non_retryable and gone[:19] in error.message for error in caught)
-    assert all("start it anew" in error.message for error in caught)
+    assert all("start it again" in error.message for error in caught)
 
 
 async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
@@ -155,18 +155,13 @@ async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
         await fresh.read("sha256:" + "0" * 64, AnalysisEntry)
 
 
-async def test_a_process_keeps_what_it_has_read(tmp_path: Path) -> None:
-    """Entries never change: one is read once, and the oldest makes room for a new one."""
+async def test_an_entry_is_read_once(tmp_path: Path) -> None:
+    """Entries never change: a process caches them."""
     world = World(tmp_path)
-    hashes = [await world.notebooks.write(SourceEntry(url=f"u{n}", title="t")) for n in range(3)]
-    notebooks = StoredNotebooks(world.content, kept=2)
-    for each in hashes:
-        await notebooks.read(each, SourceEntry)
-    for each in hashes:
-        await world.content.delete(DocumentRef(hash=each))
-    assert [entry.url for entry in await notebooks.read_all(hashes[1:], SourceEntry)] == ["u1", "u2"]
-    with pytest.raises(ContentMissing):
-        await notebooks.read(hashes[0], SourceEntry)
+    entry = await world.notebooks.write(SourceEntry(url="u", title="t"))
+    assert (await world.notebooks.read(entry, SourceEntry)).url == "u"
+    await world.content.delete(DocumentRef(hash=entry))
+    assert (await world.notebooks.read(entry, SourceEntry)).url == "u"
 
 
 async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
