@@ -191,7 +191,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
     reader = RoutedReader(stores.library, pages)
     return [
         ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source,
-        SelectionActivities(stores.content, stores.notebooks, stores.isolated).select_evidence,
+        SelectionActivities(stores.content, stores.notebooks).select_evidence,
     ]
 
 
@@ -209,7 +209,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, skipped, product_version(), stores.isolated, sessions, notebooks)
-    verifying = VerifyingActivities(content, stores.isolated, sessions, notebooks)
+    verifying = VerifyingActivities(content, sessions, notebooks)
     return [
         records.prepare_research,
         records.prepare_agent,
