@@ -130,7 +130,7 @@ async def _contents(
         if "reading" in pools:
             activities["reading"] = [
                 await _reading(settings, library, children, content, notebooks, shared, stack),
-                SelectionActivities(content, notebooks, isolated).select_evidence,
+                SelectionActivities(content, notebooks).select_evidence,
             ]
         if "records" in pools:
             activities["records"] = await _records(
@@ -165,7 +165,7 @@ async def _records(
     configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
-    verifying = VerifyingActivities(content, isolated, sessions, notebooks)
+    verifying = VerifyingActivities(content, sessions, notebooks)
     revising = RevisionActivities(content)
     return [
         records.prepare_research,

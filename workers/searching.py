@@ -24,9 +24,9 @@ from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
 from providers.shared.limits import ServiceLimits
-from workers.settings.loading import APPLICATION, Settings
+from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import APPLICATION, WebSearchSettings
 from workers.shared_state import SharedState
 
 REMEMBERED_SECONDS: Final = 60.0

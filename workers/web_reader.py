@@ -8,7 +8,8 @@ from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import PolitenessOfHosts, WebReader
 from providers.reading.robots import Robots
-from workers.settings.loading import APPLICATION, Settings
+from workers.settings.loading import Settings
+from workers.settings.sections import APPLICATION
 
 
 @asynccontextmanager

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
+from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
-from activities.roles.grounding import Headings
-from contracts.addresses import digest, evidence_id, long_hash
+from activities.select_evidence import choose_passages
+from contracts.addresses import long_hash
 from contracts.checking import (
     AskedClaim,
     CheckedSource,
@@ -22,8 +22,6 @@ from contracts.checking import (
     VerificationSummary,
 )
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
-from providers.verification.passage_selection import select_passages
-from providers.verification.rules import check
 
 WINDOW_CHARACTERS: Final = 100
 """Of the stored text on each side of a passage."""
@@ -120,38 +118,16 @@ def _importance(claim: Claim, first_section: str) -> float:
 
 def _decide(found: FoundClaim, claim: Claim, material: Material, registry: KnownAddresses) -> ClaimVerdict | None:
     """The verdict of a claim that no checker is asked about; None for the others."""
-    entry = material.entry
-    shown = show_all(claim.evidence_ids, material)
     headings = material.evidence()
     # As a report shows them, and as an audit compares them again.
     words = [
-        CitedWords(
-            passage.quote,
-            registry.strip(headings[passage.evidence_id].heading),
-            registry.strip(passage.title),
-        )
-        for passage in shown
+        CitedWords(passage.quote, registry.strip(headings[passage.evidence_id].heading), registry.strip(passage.title))
+        for passage in show_all(claim.evidence_ids, material)
     ]
-    judged = judge(found.words, words, registry, entry.language, quoted=found.quoted)
-    if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, words, shown, entry):
-        return verdict_of(claim, judged)
-    return None
-
-
-def _is_clear(
-    judged: Judged, claim: Claim, words: Sequence[CitedWords], shown: Sequence[ShownPassage], entry: ClaimsEntry
-) -> bool:
-    """Whether a model could not change what the rules say, or not for the better."""
-    about = [text for item in words for text in (item.title, item.heading) if text]
-    if judged.verdict == Verdict.UNSUPPORTED:
-        # The words around the passage may name what it only points to.
-        windows = [passage.text for passage in shown]
-        return check(claim.text, windows, about, entry.language).verdict is Verdict.UNSUPPORTED
-    return judged.verdict in DECIDED_BY_RULES
-
-
-def verdict_of(claim: Claim, judged: Judged) -> ClaimVerdict:
-    """What rules say of a claim, as a record."""
+    judged = judge(found.words, words, registry, material.entry.language, quoted=found.quoted)
+    by_rules = judged.method is CheckMethod.RULES
+    if by_rules and material.by_model and judged.verdict not in DECIDED_BY_RULES:
+        return None
     return ClaimVerdict(
         claim_id=claim.id, verdict=Verdict(judged.verdict), method=CheckMethod(judged.method), reason=judged.reason
     )
@@ -281,41 +257,28 @@ LIKELY: Final = 0.5
 def find_candidates(
     claims: Sequence[ExtractedClaim], material: Material
 ) -> tuple[list[list[ShownPassage]], list[Evidence]]:
-    """For each claim the passages that say most of it and that it does not cite, and all of them as evidence."""
+    """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
     sources = [source for source in material.entry.sources if source.text.hash in material.texts]
-    texts = [material.texts[source.text.hash] for source in sources]
-    chosen = select_passages(
-        [each.claim.text for each in claims],
-        texts,
-        material.entry.language,
-        most=MOST_CANDIDATES + 1,
-        most_of_a_text=MOST_OF_A_SOURCE,
-    )
+    texts = [(source.id, material.texts[source.text.hash]) for source in sources]
+    words = [each.claim.text for each in claims]
+    chosen = choose_passages(words, texts, material.entry.language, MOST_CANDIDATES + 1, MOST_OF_A_SOURCE)
     known = material.evidence()
-    headings: dict[int, Headings] = {}
-    evidence: dict[str, Evidence] = {}
+    fresh: dict[str, Evidence] = {}
     found: list[list[ShownPassage]] = []
-    for each, spans in zip(claims, chosen, strict=True):
+    for each, passages in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.claim.evidence_ids if identity in known]
-        found.append([])
-        for span in spans:
-            source, text = sources[span.text], texts[span.text]
-            inside = any(
-                item.source_id == source.id and item.start <= span.start and span.end <= item.end for item in cited
-            )
-            if inside or (not each.claim.cited and span.relevance < LIKELY):
-                continue
-            key = evidence_id(source.id, span.start, span.end)
-            if span.text not in headings:
-                headings[span.text] = Headings(text)
-            evidence[key] = Evidence(
-                id=key,
-                source_id=source.id,
-                start=span.start,
-                end=span.end,
-                quote_hash=digest(text[span.start : span.end]),
-                heading=headings[span.text].above(span.start),
-            )
-            found[-1].append(show_passage(evidence[key], source, text))
-        found[-1] = found[-1][:MOST_CANDIDATES]
-    return found, [item for key, item in evidence.items() if key not in known]
+        fitting = [
+            passage
+            for passage in passages
+            if not any(contains(item, passage.evidence) for item in cited)
+            and (each.claim.cited or passage.span.relevance >= LIKELY)
+        ]
+        fresh |= {one.evidence.id: one.evidence for one in fitting if one.evidence.id not in known}
+        shown = [show_passage(one.evidence, sources[one.span.text], texts[one.span.text][1]) for one in fitting]
+        found.append(shown[:MOST_CANDIDATES])
+    return found, list(fresh.values())
+
+
+def contains(outer: Evidence, inner: Evidence) -> bool:
+    """Whether a passage lies within another one."""
+    return outer.source_id == inner.source_id and outer.start <= inner.start and inner.end <= outer.end

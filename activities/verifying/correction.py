@@ -6,7 +6,7 @@ says now passes; a draft as a whole only if it is worth no less than the one bef
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
@@ -149,14 +149,6 @@ def _words_of(sentence: Sentence) -> list[Inline]:
     return [inline for inline in found if isinstance(inline, Run) and inline.text]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Which proposals stand, and what is recorded of all of them."""
-
-    accepted: list[Proposal]
-    corrections: list[Correction]
-
-
 def choose(
     claims: Sequence[ExtractedClaim],
     verdicts: Sequence[ClaimVerdict],
@@ -164,8 +156,11 @@ def choose(
     after: Sequence[ExtractedClaim],
     verdicts_after: Sequence[ClaimVerdict],
     doubtful: Sequence[int],
-) -> Choice:
-    """The proposals whose text passes; what its sources contradict and nothing mended is removed."""
+) -> tuple[list[Proposal], list[Correction]]:
+    """The proposals whose text passes, and a record of all.
+
+    A claim that its sources contradict is removed where no proposal for it passes.
+    """
     accepted: list[Proposal] = []
     corrections: list[Correction] = []
     left = Counter(each.claim.section for each in claims)
@@ -196,7 +191,7 @@ def choose(
                 verdict=now or before.verdict,
             )
         )
-    return Choice(accepted, corrections)
+    return accepted, corrections
 
 
 def _passes(

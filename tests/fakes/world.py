@@ -119,7 +119,7 @@ class World:
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
-        verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
+        verifying = VerifyingActivities(self.content, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content)
         return [
             *roles.register(),
@@ -131,7 +131,7 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
-            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
+            SelectionActivities(self.content, self.notebooks).select_evidence,
             reporting.render_report,
             verifying.extract_claims,
             verifying.finalize_verification,
