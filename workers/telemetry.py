@@ -55,15 +55,10 @@ def configure_logging(
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    as_json: list[Processor] = [
-        structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
-        lambda *line: visible_json(line[2]),
-    ]
-    as_text: list[Processor] = [
-        _without_tables,
-        structlog.dev.ConsoleRenderer(colors=False),
-        lambda *line: visible(line[2]),
-    ]
+    to_json = structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+    to_text = structlog.dev.ConsoleRenderer(colors=False)
+    as_json: list[Processor] = [to_json, lambda *line: visible_json(line[2])]
+    as_text: list[Processor] = [_without_tables, to_text, lambda *line: visible(line[2])]
     processors: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         _shorten_expected,
