@@ -89,7 +89,9 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
     content = MemoryContent()
-    activities = ReadingActivities(Shelf(), content, judge_of(poisoned(pool, ASSESSED), {}), StoredNotebooks(content))
+    activities = ReadingActivities(
+        Shelf(), content, judge_of(poisoned(pool, ASSESSED), {}.get), StoredNotebooks(content)
+    )
     request = ReadRequest(source_id="src-1", url="https://a.test/", permission=PERMITTED)
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)
