@@ -19,7 +19,7 @@ from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
 from activities.verifying.claims import Material, ask, conclude, is_judged, score, summarize, weigh
-from activities.verifying.correction import apply, choose, find_doubtful, keeps_outline, queries_for
+from activities.verifying.correction import apply, choose, find_doubtful, queries_for
 from contracts.addresses import digest
 from contracts.base import CompactModel
 from contracts.checking import (
@@ -141,7 +141,7 @@ class VerifyingActivities:
             evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
             doubtful_entry=await self._written(found.doubtful),
-            sizes=[_size(claim) for claim in found.doubtful.claims if not claim.row],
+            sizes=[_size(claim) for claim in found.doubtful.claims],
             queries=queries_for(found.doubtful.claims),
         )
 
@@ -205,13 +205,13 @@ def try_corrections(
     answers: Sequence[ClaimAnswer],
 ) -> tuple[CorrectedEntry, list[AskedClaim]]:
     """The trial draft with its claims, and those that are new to the checker; the draft is made again if it wins."""
-    known = material.evidence()
+    known = material.evidence
     fresh = [item for item in doubtful.evidence if item.id not in known]
     entry = material.entry.model_copy(update={"evidence": [*known.values(), *fresh]})
     material = replace(material, entry=entry)
     numbers = {one.number for one in doubtful.claims}
     proposed = [one for one in proposals if one.number in numbers]
-    text, placed = apply(draft, entry.claims, proposed, material.registry())
+    text, placed = apply(draft, entry.claims, proposed, material.registry)
     after = _with_draft(material, text)
     asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
     tried = CorrectedEntry(before="", verdicts="", after=after, placed=placed, numbers=sorted(numbers), evidence=fresh)
@@ -267,10 +267,10 @@ def _better(
     if not accepted:
         return Conclusion(material.entry, before, corrections=corrections)
     changed = replace(material, entry=tried.after)
-    text, _ = apply(draft, claims, accepted, changed.registry())
+    text, _ = apply(draft, claims, accepted, changed.registry)
     entry = _with_draft(changed, text)
     verdicts = conclude(entry.claims, known)
-    if not keeps_outline(draft, text) or score(verdicts) < score(before):
+    if score(verdicts) < score(before):
         undone = [one.model_copy(update={"action": CorrectionAction.KEEP, "after": ""}) for one in corrections]
         return Conclusion(material.entry, before, corrections=undone)
     return Conclusion(entry, verdicts, text, corrections)

@@ -349,18 +349,6 @@ async def test_nothing_is_paid_for_a_cancelled_run() -> None:
     assert (len(bench.engine.tasks), len(asked)) == (1, 2)
 
 
-async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
-    """Three workers were lost: if one of them stored its answer it is taken, else no further call is made."""
-    bench = Bench(PLAN)
-    paid = await bench.plan()
-    assert await bench.plan(attempt=4) == paid
-    failure = await bench.failed_plan(attempt=4, operation="op/2", repair="another request")
-    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
-    assert len(bench.engine.tasks) == 1
-    assert bench.calls.log[-2:] == ["begin", "release"]
-    assert (await bench.failed_plan(attempt=5)).type == failures.WORKER_LOST
-
-
 def test_one_activity_per_role_with_the_role_s_types() -> None:
     """Each role is registered under its own name, with exactly its input and output types."""
     registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
