@@ -39,7 +39,11 @@ async def measure(folder: Path, queries: list[str], children: int) -> Table:
                 start = time.perf_counter()
                 response = await library.search(request.model_copy(update={"corpus": "bench"}))
                 seconds = time.perf_counter() - start
-                table.add_row(query, f"{len(response.hits)} hits, coverage {response.coverage}", f"{seconds:.3f}")
+                table.add_row(
+                    query,
+                    f"{len(response.hits)} hits, first {response.hits[0].title if response.hits else None}",
+                    f"{seconds:.3f}",
+                )
         size = sum(file.stat().st_size for file in Path(home).rglob("*") if file.is_file())
         table.add_row("size of the index", f"{size / 1e6:.1f} MB", "")
     return table

@@ -1,6 +1,5 @@
 """Make a `ResearchResult` of every end of a run, and word it."""
 
-from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
 from contracts import failures
@@ -20,10 +19,6 @@ STOP_REASONS = {
     Outcome.TIMED_OUT: StopReason.BUDGET_TIME,
     Outcome.CANCELLED: StopReason.USER_CANCELLED,
     Outcome.FAILED: StopReason.INTERNAL_ERROR,
-}
-OUTCOME_BY_STATUS = {
-    WorkflowExecutionStatus.CANCELED: Outcome.CANCELLED,
-    WorkflowExecutionStatus.TIMED_OUT: Outcome.TIMED_OUT,
 }
 
 
@@ -63,6 +58,22 @@ def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None,
         limitations=[explanation] if explanation else [],
         started_at=known.started_at,
         ended_at=known.ended_at or "",
+    )
+
+
+def bare_status(result: ResearchResult, question: str) -> ResearchStatus:
+    """Make the status of a run that ended without a session: it was refused, or never started."""
+    return ResearchStatus(
+        research_id=result.research_id,
+        query=question,
+        status=RunStatus(result.outcome.value),
+        counts=result.counts,
+        usage=result.usage,
+        last_failure="; ".join(reasons_of(result)),
+        outcome=result.outcome,
+        stop_reason=result.stop_reason,
+        started_at=result.started_at,
+        ended_at=result.ended_at or None,
     )
 
 

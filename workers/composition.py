@@ -13,8 +13,8 @@ from activities.assessment.source_assessment import judge_of
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
+from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
-from activities.reporting.revising import RevisionActivities
 from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
@@ -32,8 +32,7 @@ from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
 from providers.reading.reader import CachedReader, RoutedReader
-from providers.search.corpus import CorpusDefinition, CorpusLibrary
-from providers.search.corpus.published import open_published
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
 from providers.shared.limiter import SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.rates import ServiceLimits
@@ -110,11 +109,12 @@ async def _contents(
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, dates_puts=True)
     notebooks = StoredNotebooks(content)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    library = CorpusLibrary(
+    library = open_library(
+        settings.content_url,
+        settings.home,
         settings.home / CORPORA_FOLDER,
         children,
         corpus_definitions(settings),
-        open_published(settings.content_url, settings.home),
     )
     if refresh and pools & NEEDS_INDEXES:
         await refresh_corpora(library)
@@ -172,7 +172,7 @@ async def _records(
     records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
     verifying = VerifyingActivities(content, isolated, sessions, notebooks)
-    revising = RevisionActivities(content, isolated)
+    revising = RevisionActivities(content)
     return [
         records.prepare_research,
         records.prepare_agent,

@@ -67,6 +67,10 @@ class ServerError(Exception):
     """The server cannot run or be reached; the message names the problem and the remedy."""
 
 
+class ServerEndedError(ServerError):
+    """The server process ended before it answered."""
+
+
 class ServerMovedError(ServerError):
     """The dev server came back at another address, because another program took its port."""
 
@@ -181,8 +185,9 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
     if description.stopping and not lock.is_free():
         await _wait_for_end(files)
     if not lock.is_free():
-        await _wait_until_up(files, description, end)
-        return description
+        with contextlib.suppress(ServerEndedError):  # killed a moment ago: another one is started
+            await _wait_until_up(files, description, end)
+            return description
     if not _is_port_free(description.port):
         description = ServerDescription(port=USUAL_PORT if _is_port_free(USUAL_PORT) else _find_free_port(LOOPBACK))
     ui_address = (description.ui_address or _choose_ui_address()) if ui else ""
@@ -247,7 +252,7 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
 
     def is_listening() -> bool:
         if lock.is_free():
-            raise ServerError(f"the server ended at once: {_find_reason(files)}")
+            raise ServerEndedError(f"the server ended at once: {_find_reason(files)}")
         return not _is_port_free(description.port)
 
     await _poll(is_listening, end, f"the server does not answer; see {files.log}")
@@ -261,6 +266,8 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
             client = await Client.connect(description.address)
             await client.workflow_service.update_namespace(request)
         except (RPCError, RuntimeError) as error:
+            if lock.is_free():
+                raise ServerEndedError(f"the server ended at once: {_find_reason(files)}") from None
             if time.monotonic() > end:
                 raise ServerError(f"the server does not answer ({error}); see {files.log}") from None
         else:

@@ -1,135 +1,232 @@
-"""Evidence markers become numbers: one number per source, by first appearance, never changed once given."""
+"""Citations: recognised in drafts, numbered by source in order of first appearance, and recognised in reports again.
+
+A draft cites passages (`[ev-…]`), a report cites numbers (`[1]`) or links with the title of the source. Only names that
+the writer was given count. What is in a quotation is a page's word: it stays a word, and never becomes a citation.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
 
-from activities.reporting.links import Registry, clean_links
-from activities.reporting.markdown_layout import clean_characters, layout
-from activities.roles.evidence_markers import MARKER, OWN_FORM, Citable, cited_evidence, unify_markers
-from contracts.evidence import Evidence
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.tree import (
+    Blocks,
+    CitationPlace,
+    Inline,
+    Run,
+    Sentence,
+    change_sentences,
+    one_line,
+    sentences,
+)
+from contracts.evidence import Evidence, Source
 from contracts.outcome import Citation
+from contracts.request import CitationStyle
+from contracts.texts import shorten
 
-ONE = r"\[ev-[0-9A-Za-z]{1,64}+\]"
-CLUSTER = re.compile(rf"\\.|(?P<marks>{ONE}(?:[ \t]{{0,3}}+[,;]?+[ \t]{{0,3}}+{ONE})*+)", re.DOTALL)
-NUMBER = re.compile(r"\\.|\[(\d{1,3})\]", re.DOTALL)
-"""A number in a finished report; an escaped bracket is stepped over, without a group."""
-UNRESOLVED = "(unresolved)"
-"""Left in the place of unknown markers where taking them out would turn the text behind them into code."""
-
-
-@dataclass(frozen=True)
-class CitationMark:
-    """One emitted `[n]`: its characters in the text, and the passages it stands for."""
-
-    start: int
-    end: int
-    number: int
-    evidence_ids: tuple[str, ...]
-    shown: str = ""
-    """What a page shows for it; empty for the number."""
-
-    def moved(self, by: int) -> "CitationMark":
-        """The same mark in a text that has `by` characters more before it."""
-        return replace(self, start=self.start + by, end=self.end + by)
+TITLE_CHARACTERS: Final = 80
+"""Of a source in the words of a link that cites it."""
+ITEM: Final = (
+    r"\^?+(?:(?:ev|src)-[^\s,;()\\\[\]【】［］（）]{1,80}+|(?:f|gap|sq)-[0-9a-f]{1,80}+"
+    r"|[0-9]{1,3}+(?![0-9])(?:\s?[-–]\s?[0-9]{1,3}+)?+)"
+)
+ITEMS: Final = rf"(?P<items>{ITEM}(?:(?:\s{{0,3}}+[,;&]|\s)\s{{0,3}}+(?:and\s{{1,3}}+)?+{ITEM})*+)"
+GROUP: Final = re.compile(rf"[\[【［(（]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[\]】］)）]{{1,2}}+", re.IGNORECASE)
+"""Names or numbers in any brackets: models vary the form. Every repetition is possessive: time is linear."""
+OWN_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
+"""Names or numbers in square brackets that nothing escapes: what a reader would take for a citation of ours."""
+INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
+SAME_WORDS: Final = (24, 12, 4, 0)
+"""Letters and digits before a group that a source must have before it, too: as many as a quotation has."""
 
 
-@dataclass(frozen=True)
-class NumberedText:
-    """A text with numbers, and what was taken out of it."""
+@dataclass
+class DraftMarks:
+    """The pass that recognises the citations of a draft; a name of nothing is taken out and noted.
 
-    text: str
-    citations: list[Citation]
-    """Every number of the run: those given before, then the new ones."""
-    marks: list[CitationMark] = field(default_factory=list)
+    `passages` gives evidence ids by names in small letters. With `exact` only square brackets count: the text is a
+    program's. `pages` are the texts that the writer was shown.
+    """
+
+    passages: Mapping[str, Sequence[str]]
+    exact: bool = True
+    pages: Iterable[str] = ()
     unresolved: list[str] = field(default_factory=list)
-    foreign_urls: list[str] = field(default_factory=list)
+
+    def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
+        """Replace groups of names by citations; neighbouring citations are one."""
+        found: list[Inline] = []
+        for inline in inlines:
+            if isinstance(inline, CitationPlace) or inline.code:
+                found.append(inline)
+            elif inline.link and re.fullmatch(rf"\[?{ITEMS}\]?", inline.text, re.IGNORECASE):
+                # A citation is never the words of a link.
+                found += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
+            else:
+                found += self._read(inline, quoted=quoted)
+        return _merge_neighbours(found)
+
+    def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
+        quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
+        pieces: list[Inline] = []
+        last = 0
+        for match in (OWN_GROUP if self.exact else GROUP).finditer(run.text):
+            names = [name.lstrip("^").lower() for name in re.findall(ITEM, match["items"], re.IGNORECASE)]
+            known = [identity for name in names for identity in self.passages.get(name, ())]
+            if not (known and all(name in self.passages for name in names)):
+                around = next((start for start, end in quotes if start <= match.start() < end), None)
+                if quoted or match[0][0] in "(（" or (around is not None and self._is_of_page(run.text, around, match)):
+                    continue
+                self.unresolved += [name for name in names if name not in self.passages]
+            before = run.text[last : match.start()]
+            pieces.append(replace(run, text=before if known else before.rstrip(" ")))
+            pieces += [CitationPlace(tuple(dict.fromkeys(known)))] if known else []
+            last = match.end()
+        return [*pieces, replace(run, text=run.text[last:])]
+
+    def _is_of_page(self, text: str, quote: int, match: re.Match[str]) -> bool:
+        """Return whether a page has this group behind the words from the start of the quote."""
+        before = _last_letters(text, quote, match.start())
+        count = next(count for count in SAME_WORDS if count <= len(before))
+        return (before[len(before) - count :], _fold(match["items"])) in self._groups_of_pages
+
+    @cached_property
+    def _groups_of_pages(self) -> set[tuple[str, str]]:
+        known: set[tuple[str, str]] = set()
+        for text in self.pages:
+            for match in GROUP.finditer(text):
+                before = _last_letters(text, 0, match.start())
+                known |= {(before[len(before) - count :], _fold(match["items"])) for count in SAME_WORDS
+                          if count <= len(before)}  # fmt: skip
+        return known
 
 
-class _Numbering:
-    """Numbers of sources while a text is read from its beginning to its end."""
-
-    def __init__(self, evidence: Mapping[str, Evidence], given: Sequence[Citation]) -> None:
-        self.evidence = evidence
-        self.numbers = {citation.source_id: citation.number for citation in given}
-        self.order = [citation.source_id for citation in given]
-
-    def of(self, passage: Evidence) -> int:
-        if passage.source_id not in self.numbers:
-            self.numbers[passage.source_id] = max(self.numbers.values(), default=0) + 1
-            self.order.append(passage.source_id)
-        return self.numbers[passage.source_id]
-
-    def resolve(self, cluster: str) -> dict[int, list[str]]:
-        """The markers of a cluster by number."""
-        groups: dict[int, list[str]] = {}
-        for identity in dict.fromkeys(MARKER.findall(cluster)):
-            groups.setdefault(self.of(self.evidence[identity]), []).append(identity)
-        return groups
-
-    def citations(self) -> list[Citation]:
-        return [Citation(number=self.numbers[source], source_id=source) for source in self.order]
+def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
+    """Recognise the citations of a stored draft: whatever is written like an evidence id in plain brackets."""
+    words = (each.text for each in inlines if isinstance(each, Run) and not each.code)
+    found = {key for text in words for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
+    return DraftMarks({key.lower(): [key] for key in found})(inlines, quoted=True) if found else inlines
 
 
-def _number_markers(text: str, numbering: _Numbering) -> tuple[str, list[CitationMark]]:
-    """Replace each cluster of markers outside code; neighbours of one number become one."""
-    pieces: list[str] = []
-    marks: list[CitationMark] = []
-    length = last = 0
-    for match in CLUSTER.finditer(layout(text).masked):
-        if match["marks"] is None:
-            continue
-        pieces.append(text[last : match.start()])
-        length += len(pieces[-1])
-        for number, markers in numbering.resolve(match["marks"]).items():
-            label = f"[{number}]"
-            marks.append(CitationMark(length, length + len(label), number, tuple(markers)))
-            pieces.append(label)
-            length += len(label)
-        last = match.end()
-        if text[last : last + 1] in ("(", ":", "["):
-            # A number must never become the words of a link or the label of a definition.
-            pieces.append("\\")
-            length += 1
-    return "".join(pieces) + text[last:], marks
+def _merge_neighbours(inlines: list[Inline]) -> list[Inline]:
+    """Make one citation of several with at most a comma between them."""
+    merged: list[Inline] = []
+    for inline in inlines:
+        gap = merged[-1] if merged and isinstance(merged[-1], Run) else None
+        before = merged[-2] if gap and len(merged) > 1 else merged[-1] if merged else None
+        near = gap is None or gap.text.strip(" ") in ("", ",", ";")
+        if isinstance(inline, CitationPlace) and isinstance(before, CitationPlace) and near:
+            del merged[-2 if gap else -1 :]
+            merged.append(CitationPlace(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids)))))
+        else:
+            merged.append(inline)
+    return merged
 
 
-def numbers_in(text: str) -> list[re.Match[str]]:
-    """The numbers of a finished report, in order; neither code nor escaped brackets count."""
-    return [match for match in NUMBER.finditer(layout(text).masked) if match[1]]
+def _last_letters(text: str, start: int, place: int) -> str:
+    """Return the last letters and digits before a place."""
+    letters = [sign for sign in text[max(start, place - 4 * SAME_WORDS[0]) : place] if sign.isalnum()]
+    return "".join(letters)[-SAME_WORDS[0] :].lower()
 
 
-def _find_cited(text: str) -> set[str]:
-    return set(cited_evidence(text))
+def _fold(items: str) -> str:
+    return "".join(items.lower().split())
 
 
-def _sound(text: str, marks: Sequence[CitationMark]) -> bool:
-    """Whether a parser sees every number as text, and no definition that was not there before."""
-    return {match.start() for match in numbers_in(text)} == {mark.start for mark in marks} and not layout(
-        text
-    ).references
+def cited_evidence(blocks: Blocks) -> list[str]:
+    """Return the evidence ids that a draft cites, in order of first appearance."""
+    return list(dict.fromkeys(key for each in sentences(blocks) for mark in each.marks for key in mark.evidence_ids))
+
+
+def without_markers(text: str) -> str:
+    """Return a stored text as a reader would see it without citations."""
+    return re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text)
+
+
+def with_escaped_markers(text: str) -> str:
+    """Return words of a page in which nothing can be taken for a citation of ours."""
+    return OWN_GROUP.sub(lambda match: re.sub(r"[\[\]]", r"\\\g<0>", match[0]), text)
 
 
 def number_citations(
-    draft: str, evidence: Mapping[str, Evidence], given: Sequence[Citation], registry: Registry
-) -> NumberedText:
-    """A Markdown draft with `[ev-…]` markers as Markdown with numbers.
+    blocks: Blocks,
+    evidence: Mapping[str, Evidence],
+    given: Sequence[Citation],
+    labels: Mapping[str, CitationPlace],
+) -> tuple[Blocks, list[Citation]]:
+    """Give each cited source its number, and each citation its label (`citation_labels`).
 
-    Markers that name nothing, numbers that the writer made up, and addresses outside the registry are removed and
-    reported; in code and in quotations they stay as words. Numbers in `given` are kept.
+    Returns the tree and every number of the run: those given before, which never change, then the new ones.
     """
-    cleaned, foreign = clean_links(clean_characters(draft), registry)
-    known = Citable({identity: identity for identity in evidence})
-    cited = _find_cited(cleaned)
-    for gap in ("", UNRESOLVED):
-        numbering = _Numbering(evidence, given)
-        unified, unresolved = unify_markers(cleaned, known, exact=True, gap=gap)
-        text, marks = _number_markers(unified, numbering)
-        if _find_cited(unified) >= cited & evidence.keys() and _sound(text, marks):
-            break
-    return NumberedText(text, numbering.citations(), marks, unresolved, foreign)
+    numbers = {citation.source_id: citation.number for citation in given}
+
+    def numbered(sentence: Sentence) -> Sentence:
+        inlines: list[Inline] = []
+        for inline in sentence.inlines:
+            if isinstance(inline, Run):
+                # A link of the writer that looks like a citation keeps its words.
+                looks = any(inline.link == label.link and inline.text == label.label for label in labels.values())
+                inlines.append(replace(inline, link=None) if inline.link and looks else inline)
+                continue
+            groups: dict[str, list[str]] = {}
+            for identity in inline.evidence_ids:
+                groups.setdefault(evidence[identity].source_id, []).append(identity)
+            for source, identities in groups.items():
+                number = numbers.setdefault(source, max(numbers.values(), default=0) + 1)
+                mark = replace(labels.get(source, CitationPlace()), evidence_ids=tuple(identities), number=number)
+                last = inlines[-1] if inlines else None
+                if isinstance(last, CitationPlace) and (mark.link or last.link):
+                    inlines.append(Run(" "))
+                inlines.append(mark)
+        return replace(sentence, inlines=tuple(inlines))
+
+    changed = change_sentences(blocks, numbered)
+    return changed, [Citation(number=number, source_id=source) for source, number in numbers.items()]
 
 
-def without_numbers(text: str) -> str:
-    """A foreign line (a title, a reason) without anything that looks like a number of ours."""
-    return OWN_FORM.sub(lambda match: match[0] if match["items"] is None else "", text)
+def citation_labels(
+    style: CitationStyle, sources: Mapping[str, Source], registry: KnownAddresses
+) -> dict[str, CitationPlace]:
+    """Return how each source with an address on the web is cited in the style `link`: by its title."""
+    if style is not CitationStyle.LINK:
+        return {}
+    addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
+    return {
+        key: CitationPlace(label=label, link=link)
+        for key, link in addresses.items()
+        if link and (label := shorten(one_line(registry.strip(sources[key].title)), TITLE_CHARACTERS))
+    }
+
+
+@dataclass
+class ReportMarks:
+    """The pass that recognises the citations of a finished report; what looks like one and is none is noted."""
+
+    labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Numbers by the words and the address of the links that stand for them."""
+    unknown: list[str] = field(default_factory=list)
+
+    def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG002 - a pass of `parse`
+        """Replace numbers in brackets and labels by citations."""
+        found: list[Inline] = []
+        for inline in inlines:
+            if isinstance(inline, CitationPlace) or inline.code:
+                found.append(inline)
+            elif number := self.labels.get((inline.text, inline.link or "")):
+                found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
+            else:
+                found += self._read(inline)
+        return found
+
+    def _read(self, run: Run) -> list[Inline]:
+        pieces: list[Inline] = []
+        last = 0
+        for match in OWN_GROUP.finditer(run.text):
+            if re.fullmatch(r"\[[0-9]{1,3}\]", match[0]):
+                pieces += [replace(run, text=run.text[last : match.start()]), CitationPlace(number=int(match["items"]))]
+                last = match.end()
+            else:
+                self.unknown.append(match[0])
+        return [*pieces, replace(run, text=run.text[last:])]

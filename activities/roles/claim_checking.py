@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from activities.roles.evidence_markers import without_markers
+from activities.reporting.citations import without_markers
 from activities.roles.excerpts import part_of
 from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import data, guard_line, label_all, label_key, label_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from activities.roles.evidence_markers import without_markers
+from activities.reporting.citations import without_markers
 from activities.roles.excerpts import allot, excerpt, part_of
 from activities.roles.untrusted import attribute, break_lines, data, guard, guard_line, label_of
 from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import claim_blocks, doubtful_claim_blocks
-from activities.roles.evidence_markers import without_markers
 from activities.roles.excerpts import part_of
 from activities.roles.prompt_blocks import (
     PromptRendering,

@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
 from activities.failure_translation import MODELS, RECORDS, translate_errors
 from activities.journal import CallJournal
-from activities.reporting.revising import store_draft
+from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents

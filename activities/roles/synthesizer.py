@@ -2,16 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from activities.reporting.links import Registry, clean_links
-from activities.reporting.markdown_layout import clean_characters
-from activities.reporting.quotations import Page, unquoted_where_other
-from activities.reporting.report_sections import section_texts
-from activities.roles.evidence_markers import MARKER, Citable, PageWords, cited_evidence, unify_markers
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import DraftMarks
+from activities.reporting.claims import PageWords
+from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
 from activities.roles.grounding import RoleWork
-from activities.roles.report_shape import ReportShape, shape_of, without_source_lists
 from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
@@ -24,48 +21,32 @@ Work = RoleWork[WriteInput, SynthesizerAnswer]
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 MOST_OF_SOURCE: Final = 3
 """Passages that a citation of a source as a whole stands for at most."""
-MARKDOWN: Final = "text/markdown"
 
 
-@dataclass(frozen=True)
-class CleanReport:
-    """A report fit to be stored, and what was taken out of it."""
-
-    markdown: str
-    shape: ReportShape
-    cited: list[str]
-    unresolved: list[str]
-    foreign_urls: list[str]
-    unquoted: int
-    """Block quotes that became plain text, since no source that they cite has their words."""
-
-
-def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str] | None = None) -> CleanReport:
-    """The report with unified markers, without lists of sources and without addresses that no source has.
+def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str] | None = None) -> CleanDraft:
+    """Make a draft of a report: its citations name passages, and it has no list of sources and no foreign address.
 
     `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
-    prompt, which no page can know, or by its ids, which can be worked out: one that a page holds counts for nothing.
+    prompt, which no page can know, or by its ids, which can be worked out: one that a page contains counts for nothing.
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
              if documents and source.text and source.text.hash in documents}  # fmt: skip
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
     quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)
-    registry = Registry.of([source.url for source in request.sources], request.query, quotes)
+    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes)
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
-    names, of_sources = {key: key for key in cited}, dict[str, list[str]]()
+    names = {key: [key] for key in cited}
     if not exact:
         of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
-        names = label_all(cited, label_key(request)) | {key: key for key in cited if key not in of_pages}
-        of_sources = _passages_by_source(cited.values(), label_key(request))
-    text, foreign = clean_links(without_source_lists(_unwrap(clean_characters(markdown))), registry)
-    text, unresolved = unify_markers(text, Citable(names, of_sources), exact=exact, pages=PageWords(texts.values()))
-    sources = {identity: Page(stored, registry) for identity, stored in texts.items()}
-    pages = {key: sources[item.source_id] for key, item in cited.items() if item.source_id in sources}
-    text, unquoted = unquoted_where_other(text, MARKER, pages)
-    text = text.strip() + "\n"
-    return CleanReport(text, shape_of(text), cited_evidence(text), unresolved, foreign, unquoted)
+        labels = label_all(cited, label_key(request))
+        names = {label: [key] for label, key in labels.items()} | {key: [key] for key in cited if key not in of_pages}
+        names |= _passages_by_source(cited.values(), label_key(request))
+    marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=exact, pages=texts.values())
+    words = {identity: PageWords(stored, registry) for identity, stored in texts.items()}
+    pages = {key: words[item.source_id] for key, item in cited.items() if item.source_id in words}
+    return clean_draft(markdown, marks, registry, pages)
 
 
 def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[str]]:
@@ -80,30 +61,25 @@ def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[s
     return {label: passages[source] for label, source in labels.items() if len(passages[source]) <= MOST_OF_SOURCE}
 
 
-def _unwrap(text: str) -> str:
-    """The report without a code fence around all of it that says Markdown, or in which a heading comes first."""
-    lines = text.strip().split("\n")
-    fence, info = lines[0].rstrip(), ""
-    for sign in "`~":
-        if fence.startswith(3 * sign):
-            bare = fence.lstrip(sign)
-            fence, info = fence[: len(fence) - len(bare)], bare.strip().lower()
-    inner = "\n".join(lines[1:-1])
-    if len(lines) < 2 or not fence.startswith(("```", "~~~")) or lines[-1].strip() != fence:
-        return text
-    return inner if info in ("markdown", "md") or (not info and inner.lstrip().startswith("#")) else text
-
-
 def ground_report(work: Work) -> SynthesizerResult:
     """A draft that refers to its text by hash; the text of its sections is put into `work.texts`.
 
     Raises `InvalidOutput` if nothing is left of it.
     """
     report = clean_report(work.answer.markdown, work.request, work.documents)
-    if not report.markdown.strip():
+    if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
     by_model = work.account.engine is EngineKind.MODEL
-    if by_model and work.request.findings and not report.cited:
+    base = ReportDraft(
+        document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
+        unresolved_markers=report.unresolved,
+        foreign_urls=report.foreign_urls,
+        confidence=confidence_summary(work.request.findings),
+        iteration=work.request.iteration,
+        kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
+    )
+    draft, texts = describe_draft(base, report.blocks)
+    if by_model and work.request.findings and not draft.evidence_ids:
         raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
     if report.unresolved:
         work.warnings.append(f"{len(report.unresolved)} markers that name no passage were removed")
@@ -111,24 +87,9 @@ def ground_report(work: Work) -> SynthesizerResult:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
     if report.unquoted:
         work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
-    draft = ReportDraft(
-        document=DocumentRef(hash=digest(report.markdown), media_type=MARKDOWN, size=len(report.markdown)),
-        title=report.shape.title,
-        summary=report.shape.summary,
-        sections=report.shape.sections,
-        word_count=report.shape.word_count,
-        characters=len(report.markdown.strip()),
-        has_headings="##" in report.markdown,
-        evidence_ids=report.cited,
-        unresolved_markers=report.unresolved,
-        foreign_urls=report.foreign_urls,
-        confidence=confidence_summary(work.request.findings),
-        iteration=work.request.iteration,
-        kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
-        empty=_says_nothing_found(work, report.cited),
-    )
-    work.texts.extend(section_texts(report.markdown))
-    return SynthesizerResult(draft=draft)
+    work.texts.extend(texts)
+    empty = _says_nothing_found(work, draft.evidence_ids)
+    return SynthesizerResult(draft=draft.model_copy(update={"empty": empty}))
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from activities.roles.evidence_markers import with_escaped_markers
+from activities.reporting.citations import with_escaped_markers
 from contracts.addresses import short_hash
 from contracts.base import Contract
 from contracts.lenient import line_of

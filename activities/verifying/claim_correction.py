@@ -6,13 +6,14 @@ says now passes; a draft as a whole only if it is worth no less than the one bef
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from activities.reporting.links import Registry, clean_links
-from activities.reporting.markdown_layout import clean_characters
-from activities.roles.evidence_markers import without_markers
-from activities.roles.report_shape import shape_of
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import read_stored_marks
+from activities.reporting.drafts import parse_draft
+from activities.reporting.markdown import write
+from activities.reporting.tree import CitationPlace, Inline, Run, Sentence, change_sentences, parse, sentences, tidy
 from activities.verifying.claim_weighing import Material, as_asked
 from activities.verifying.passage_candidates import find_candidates
 from contracts.checking import (
@@ -47,7 +48,6 @@ MUST_PASS: Final = (CorrectionAction.REPLACE, CorrectionAction.ADD, CorrectionAc
 """What must be supported afterwards; what is softened must only be borne out better than before."""
 FAILED: Final = "no proposal for it passed the check"
 DENIED: Final = "its sources say otherwise, and no other wording passed the check"
-LINE_STARTS: Final = "#>-*+0123456789.) \t"
 
 
 def find_doubtful(
@@ -99,53 +99,55 @@ def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
 
 
 def apply(
-    draft: str, claims: Sequence[WeighedClaim], proposals: Sequence[Proposal], registry: Registry
+    draft: str, claims: Sequence[WeighedClaim], proposals: Sequence[Proposal], registry: KnownAddresses
 ) -> tuple[str, list[PlacedProposal]]:
-    """The draft with these proposals in it, and where each of them stands."""
-    pieces: list[str] = []
-    placed: list[PlacedProposal] = []
-    last = length = 0
-    for proposal in sorted(proposals, key=lambda one: claims[one.number].claim.start):
+    """Return the draft with these proposals in it, and where each of them is; the first proposal for a claim counts."""
+    blocks = parse_draft(draft)
+    places = write(blocks).places
+    changed: dict[Sentence, Sentence] = {}
+    made: dict[int, tuple[Proposal, Sentence]] = {}
+    for proposal in proposals:
         claim = claims[proposal.number].claim
-        if proposal.action is CorrectionAction.KEEP or claim.start < last:
+        inside = [each for each, (start, end) in places.items() if claim.start <= start and end <= claim.end]
+        if proposal.action is CorrectionAction.KEEP or proposal.number in made or not inside:
             continue
-        start, end = claim.start, claim.end
-        new = _sentence(draft[start:end], proposal, registry)
-        if new == draft[start:end]:
-            continue
-        if not new:
-            start, end = _whole_line(draft, start, end)
-        pieces += [draft[last:start], new]
-        length += start - last
-        placed.append(PlacedProposal(proposal=proposal, start=length, end=length + len(new)))
-        length += len(new)
-        last = end
-    return "".join([*pieces, draft[last:]]), placed
+        new = _proposed(inside, proposal, registry)
+        if [each.inlines for each in new] != [each.inlines for each in inside]:
+            changed |= dict(zip(inside, new, strict=True))
+            made[proposal.number] = (proposal, new[0])
+    after = write(change_sentences(blocks, lambda each: changed.get(each, each)))
+    placed = []
+    for proposal, sentence in sorted(made.values(), key=lambda one: claims[one[0].number].claim.start):
+        start, end = after.places.get(sentence, (0, 0))
+        placed.append(PlacedProposal(proposal=proposal, start=start, end=end))
+    return after.text, placed
 
 
-def _sentence(raw: str, proposal: Proposal, registry: Registry) -> str:
-    """The Markdown of the new sentence with its markers; empty for one that is removed."""
+def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: KnownAddresses) -> list[Sentence]:
+    """Return the sentences of a claim as a proposal would have them; what is removed has no words left."""
+    empty = [replace(each, inlines=()) for each in inside]
     if proposal.action is CorrectionAction.REMOVE:
-        return ""
-    words = without_markers(raw).strip()
-    if proposal.text:
-        words, _ = clean_links(clean_characters(proposal.text), registry)
-        words = without_markers(" ".join(words.split())).lstrip(LINE_STARTS) or words
-    marks = "".join(f"[{identity}]" for identity in proposal.evidence_ids)
-    # The marks of a row stand in its last cell.
-    return f"{words[:-1].rstrip()} {marks} |" if words.startswith("|") and words.endswith("|") else f"{words} {marks}"
+        return empty
+    mark: list[Inline] = [Run(" "), CitationPlace(tuple(proposal.evidence_ids))] if proposal.evidence_ids else []
+    passes = (read_stored_marks, registry.filter([]))
+    words = [_words_of(each) for each in sentences(parse(proposal.text, *passes))] if proposal.text else []
+    if any(words):
+        joined = tidy(inline for each in words for inline in (*each, Run(" ")))
+        return [replace(inside[0], inlines=(*joined, *mark)), *empty[1:]]
+    # The marks of a row are in its last cell.
+    kept = [replace(each, inlines=tuple(_words_of(each))) for each in inside]
+    return [*kept[:-1], replace(kept[-1], inlines=(*kept[-1].inlines, *mark))]
 
 
-def _whole_line(draft: str, start: int, end: int) -> tuple[int, int]:
-    """The range to remove: with the blanks before it, and with its line where nothing else stands on that."""
-    line = draft.rfind("\n", 0, start) + 1
-    stop = draft.find("\n", end)
-    stop = len(draft) if stop < 0 else stop + 1
-    if not draft[line:start].strip(LINE_STARTS) and not draft[end:stop].strip():
-        return line, stop
-    while start > line and draft[start - 1] == " ":
-        start -= 1
-    return start, end
+def _words_of(sentence: Sentence) -> list[Inline]:
+    """Return what a sentence is made of, without its citations and the blank before them."""
+    found: list[Inline] = []
+    for inline in sentence.inlines:
+        if isinstance(inline, Run):
+            found.append(inline)
+        elif found and isinstance(last := found[-1], Run):
+            found[-1] = replace(last, text=last.text.rstrip(" "))
+    return [inline for inline in found if isinstance(inline, Run) and inline.text]
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,9 @@ def _passes(
 
 
 def keeps_outline(before: str, after: str) -> bool:
-    """Whether a corrected draft has the title and all sections of the one before, in their order."""
-    old, new = shape_of(before), shape_of(after)
-    return (old.title, old.sections) == (new.title, new.sections)
+    """Return whether a corrected draft has the title and all sections of the one before, in their order."""
+    old, new = (
+        [(block.level, block.words) for block in parse_draft(text) if block.kind == "heading" and block.level <= 2]
+        for text in (before, after)
+    )
+    return old == new

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from activities.reporting.claim_finder import FoundClaim, find_draft_claims
-from activities.reporting.judged_claims import CitedWords, Judged, judge
-from activities.reporting.links import Registry, strip_addresses_shown
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
+from activities.reporting.drafts import parse_draft
+from activities.reporting.markdown import write
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, CheckedSource, ClaimAnswer, ClaimsEntry, ShownPassage, WeighedClaim
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
-from contracts.request import Verify
 from providers.verification.rules import check
 
 WINDOW_CHARACTERS: Final = 100
@@ -43,9 +43,9 @@ class Material:
         """The sources of the run by id."""
         return {source.id: source for source in self.entry.sources}
 
-    def registry(self) -> Registry:
+    def registry(self) -> KnownAddresses:
         """The addresses that the run knows."""
-        return Registry.of([source.url for source in self.entry.sources], self.entry.query)
+        return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
 
 
 def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
@@ -79,21 +79,29 @@ def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage
 
 
 def weigh(draft: str, material: Material) -> list[WeighedClaim]:
-    """The claims of a draft in order, each with the verdict that needs no model."""
-    entry, evidence = material.entry, material.evidence()
-    found = find_draft_claims(draft, evidence, language=entry.language, uncited=entry.written_freely)
-    first = next((each.claim.section for each in found if each.claim.cited), "")
+    """Give the claims of a draft in order, each with the verdict that needs no model.
+
+    The draft is one that `write` has written: places of claims are of its text.
+    """
+    entry = material.entry
+    blocks = parse_draft(draft)
+    written = write(blocks)
+    found = find_claims(blocks, entry.language, uncited=entry.written_freely)
+    first = next((each.section for each in found if each.evidence_ids), "")
     registry = material.registry()
-    return [
-        WeighedClaim(
-            claim=each.claim,
-            fingerprint=fingerprint_of(each.claim.text, each.claim.evidence_ids),
-            importance=_importance(each.claim, first),
-            decided=_decide(each, material, registry),
-            row=each.quoted or "|" in draft[each.claim.start : each.claim.end],
+    weighed = []
+    for each in found:
+        claim = each.record(written)
+        weighed.append(
+            WeighedClaim(
+                claim=claim,
+                fingerprint=fingerprint_of(each.words, each.evidence_ids),
+                importance=_importance(claim, first),
+                decided=_decide(each, claim, material, registry),
+                row=each.quoted or each.row,
+            )
         )
-        for each in found
-    ]
+    return weighed
 
 
 def _importance(claim: Claim, first_section: str) -> float:
@@ -102,21 +110,21 @@ def _importance(claim: Claim, first_section: str) -> float:
     return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
 
 
-def _decide(found: FoundClaim, material: Material, registry: Registry) -> ClaimVerdict | None:
+def _decide(found: FoundClaim, claim: Claim, material: Material, registry: KnownAddresses) -> ClaimVerdict | None:
     """The verdict of a claim that no checker is asked about; None for the others."""
-    claim, entry = found.claim, material.entry
+    entry = material.entry
     shown = show_all(claim.evidence_ids, material)
     headings = material.evidence()
     # As a report shows them, and as an audit compares them again.
     words = [
         CitedWords(
             passage.quote,
-            strip_addresses_shown(headings[passage.evidence_id].heading, registry),
-            strip_addresses_shown(passage.title, registry),
+            registry.strip(headings[passage.evidence_id].heading),
+            registry.strip(passage.title),
         )
         for passage in shown
     ]
-    judged = judge(found.words, words, registry, entry.language, quoted=found.quoted, verify=Verify.LIGHT)
+    judged = judge(found.words, words, registry, entry.language, quoted=found.quoted)
     if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, words, shown, entry):
         return verdict_of(claim, judged)
     return None

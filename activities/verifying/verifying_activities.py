@@ -14,10 +14,10 @@ from temporalio import activity
 from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.failure_translation import RECORDS
 from activities.records import changed_state
+from activities.reporting.citations import cited_evidence
+from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
+from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
-from activities.reporting.revising import redraft, store_draft
-from activities.roles.evidence_markers import cited_evidence
-from activities.roles.report_shape import without_source_lists
 from activities.verifying.claim_conclusions import conclude, score, summarize
 from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
@@ -194,7 +194,7 @@ class VerifyingActivities:
             state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
             if state.draft is None or state.resolved is None:
                 raise InvalidCall("there is no draft whose claims could be found")
-            draft = without_source_lists(await self._content.get_text(state.draft.document))
+            draft = write(without_source_lists(parse_draft(await self._content.get_text(state.draft.document)))).text
             stored = await self._content.put_text(draft, MARKDOWN)
             texts = await self._load(evidence_texts(state))
             packed, asked = await self._isolated.call(
@@ -261,7 +261,7 @@ class VerifyingActivities:
             else []
         )
         corrections = [*kept, *found.corrections]
-        cited = set(cited_evidence(found.text)) if found.text else set()
+        cited = set(cited_evidence(parse_draft(found.text)))
         fresh = [item for item in tried.evidence if item.id in cited] if tried else []
         summary = summarize(
             entry.claims,
@@ -292,8 +292,8 @@ class VerifyingActivities:
 
     async def _store_draft(self, text: str, document: DocumentRef) -> ReportDraft:
         """What is known of a draft from its text alone; stored as a whole and by sections."""
-        packed, parts = redraft(ReportDraft(document=document), text)
-        return await store_draft(self._content, ReportDraft.model_validate_json(packed), parts)
+        draft, parts = describe_draft(ReportDraft(document=document), parse_draft(text))
+        return await store_draft(self._content, draft, parts)
 
     async def _weighed(self, entry: str, claims: int, asked: str) -> Weighed:
         waiting = AskedEntry.model_validate_json(asked)

@@ -3,8 +3,10 @@
 import copy
 from typing import Any, Final
 
-from activities.reporting.audit.audited_report import AuditedReport, marks_of
-from activities.reporting.claim_finder import claim_id, find_claims, key_of
+from activities.reporting.citations import ReportMarks
+from activities.reporting.claims import claim_id, claim_key, find_claims
+from activities.reporting.markdown import write
+from activities.reporting.tree import parse
 from contracts.addresses import digest
 
 PLACES: Final = ("start", "end")
@@ -23,11 +25,10 @@ def forge(
     text = forged["report"]["markdown"]
     forged["report"]["markdown"] = text[:first] + words + text[last:]
     for other in forged["claims"]:
-        for each in (other, *other["parts"]):
-            for place in PLACES:
-                if each[place] >= last:
-                    each[place] += moved
-    claim |= {"text": words, "verdict": verdict, "method": method, "parts": []}
+        for place in PLACES:
+            if other[place] >= last:
+                other[place] += moved
+    claim |= {"text": words, "verdict": verdict, "method": method}
     forged["forms"]["report.md"] = digest(forged["report"]["markdown"])
     if new_id:
         claim["id"] = _id_of(forged, claim)
@@ -35,7 +36,8 @@ def forge(
 
 
 def _id_of(report: dict[str, Any], claim: dict[str, Any]) -> str:
-    audited = AuditedReport.model_validate(report)
-    found = find_claims(audited.report.markdown, marks_of(audited), language=audited.language)
-    words = next((one.claim.text for one in found if one.claim.start == claim["start"]), claim["text"])
-    return claim_id(key_of(words, claim["evidence_ids"]), 0)
+    blocks = parse(report["report"]["markdown"], ReportMarks())
+    written = write(blocks)
+    found = find_claims(blocks, report["language"])
+    words = next((one.words for one in found if one.place(written)[0] == claim["start"]), claim["text"])
+    return claim_id(claim_key(words, claim["evidence_ids"]), 0)

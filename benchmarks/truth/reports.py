@@ -10,18 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.judged_claims import CitedWords, Judged, judge
-from activities.reporting.links import Registry
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.claims import CitedWords, Judged, judge
 from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from contracts.evidence import CheckMethod, Verdict
-from contracts.request import Verify
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.text import sentence_spans
 
 SEED: Final = 43
-NO_ADDRESSES: Final = Registry({})
+NO_ADDRESSES: Final = KnownAddresses({})
 COLLECTED: Final = ("halvern", "lindenau")
 QUESTIONS: Final = 15
 """How many of the short questions to each collection are asked."""
@@ -38,7 +37,7 @@ class Cited:
 
     def judged(self) -> Judged:
         """What the report would say of it."""
-        return judge(self.words, self.passages, NO_ADDRESSES, self.language, quoted=False, verify=Verify.LIGHT)
+        return judge(self.words, self.passages, NO_ADDRESSES, self.language)
 
 
 async def write_reports() -> list[Cited]:

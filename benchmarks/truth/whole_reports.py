@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from activities.reporting.audit import audit
-from activities.reporting.revising import redraft, store_draft
+from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from benchmarks.truth.forgery import forge
 from contracts.addresses import digest, evidence_id, source_id
@@ -238,8 +238,8 @@ async def finish(
             quote_hash=digest(passage),
         )
     text = as_draft(written)
-    packed, parts = redraft(ReportDraft(document=DocumentRef(hash=digest(text))), text)
-    state.draft = await store_draft(world.content, ReportDraft.model_validate_json(packed), parts)
+    draft, parts = describe_draft(ReportDraft(document=DocumentRef(hash=digest(text))), parse_draft(text))
+    state.draft = await store_draft(world.content, draft, parts)
     await close(ResearchRun(state, Inbox(), host), StopReason.NO_OPEN_GAPS)
     assert state.result is not None
     assert state.result.files is not None

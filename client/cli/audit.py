@@ -20,14 +20,11 @@ from client.cli.options import AsJson, Commands, ConfigFile
 from client.cli.output import print_bytes, print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
 from client.exchange.bibliography import to_bibtex, to_csl
-from client.exchange.bundle import HTML, LARGEST_BYTES, MARKDOWN, REPORT, text_path
-from client.exchange.bundle_reading import BundleReader, BundleUnusable
-from client.exchange.bundle_writing import compose_bundle
-from client.exchange.exported_report import ExportedReport, ReportUnusable, read_report
-from client.exchange.pdf_export import to_pdf
-from client.exchange.word_document import to_docx
+from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, compose_bundle, text_path
+from client.exchange.documents import to_docx, to_pdf
 from client.view.words import printable
 from contracts.evidence import DocumentRef
+from contracts.report import HTML_FILE, JSON_FILE, MARKDOWN_FILE, Report, ReportUnusable, read_report
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
@@ -36,8 +33,7 @@ from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 
 LARGEST_REPORT: Final = 100_000_000  # bytes; a report with a thousand sources is a hundredth of it
-ZIP_SIGNS: Final = (b"PK\x03\x04", b"PK\x05\x06")
-EXPORTS: Final[dict[str, Callable[[ExportedReport], bytes]]] = {
+EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
     "docx": to_docx,
     "pdf": to_pdf,
     "bibtex": to_bibtex,
@@ -76,8 +72,8 @@ async def audit(
     research audit reports/2026-11-21-how-does-vacuum/report.json
     research audit vacuum.zip
     """
-    is_file = bool(target) and (target.endswith((".json", ".zip")) or path_exists(target))
-    if is_file and _is_bundle(Path(target)):
+    is_file = bool(target) and (target.endswith(".json") or path_exists(target))
+    if target.endswith(".zip"):
         audited = await _audit_bundle(Path(target))
     else:
         audited = await _audit_archived(target, Flags(config=config), is_file=is_file)
@@ -116,15 +112,16 @@ async def _audit_archived(target: str, flags: Flags, *, is_file: bool) -> Report
 
 async def _audit_bundle(path: Path) -> ReportToAudit:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
+    read_start(path, 1, "the bundle")
     try:
         with BundleReader(path) as bundle:
             audited = ReportToAudit(AuditResult(checked={"files of the bundle": len(bundle.manifest.files)}))
             for found in bundle.differences():
                 audited.result.problem(found.kind, found.path, found.message)
-            audited.report = _parse_report(bundle.read(REPORT), f"{REPORT} of {path}")
+            audited.report = _parse_report(bundle.read(JSON_FILE), f"{JSON_FILE} of {path}")
             try:
-                audited.markdown = bundle.read(MARKDOWN).decode("utf-8", "replace")
-                audited.html = bundle.read(HTML)
+                audited.markdown = bundle.read(MARKDOWN_FILE).decode("utf-8", "replace")
+                audited.html = bundle.read(HTML_FILE)
             except ContentMissing:
                 pass  # `differences` has named it, unless the manifest has not: then the audit counts it
             texts = None if bundle.manifest.quotes_only else bundle.text
@@ -194,14 +191,6 @@ def _reference(text: str) -> DocumentRef:
         return DocumentRef(hash=text)
     except ValueError:
         raise ContentMissing("the report names a document by something other than a hash") from None
-
-
-def _is_bundle(path: Path) -> bool:
-    """Give whether a file is meant as a bundle, by its name or its first bytes. Raises `CommandError`."""
-    if path.is_dir():
-        return False
-    start = read_start(path, 4, "the bundle" if path.suffix == ".zip" else "the report")
-    return path.suffix == ".zip" or start in ZIP_SIGNS
 
 
 def _read_report_file(path: Path) -> tuple[Path, bytes]:
@@ -325,7 +314,7 @@ async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
         run = await context.find(target)
         research_id, forms = run.research_id, await _load_forms(context, run)
         report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
-        files = {REPORT: forms["json"], MARKDOWN: forms["md"], HTML: forms["html"]}
+        files = {JSON_FILE: forms["json"], MARKDOWN_FILE: forms["md"], HTML_FILE: forms["html"]}
         for source in [] if quotes_only else report.sources:
             if source.text_hash is None:
                 continue
@@ -338,8 +327,8 @@ async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
                     ExitCode.FAILED,
                 ) from None
             files[text_path(source.text_hash)] = text
-    if sum(map(len, files.values())) > LARGEST_BYTES:
-        raise CommandError(f"the texts have more than {LARGEST_BYTES:,} bytes together: add --quotes-only")
+    if sum(map(len, files.values())) > BYTE_LIMIT:
+        raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
     return await asyncio.to_thread(
         compose_bundle,
         files,

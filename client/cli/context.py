@@ -16,7 +16,7 @@ import structlog
 
 from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.output import print_hint
-from client.client_errors import NoWorker, RunForeign, RunUnknown, ServerUnreachable, WorkerStuck
+from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient, ResearchHandle
 from contracts import names
 from contracts.outcome import ResearchResult
@@ -89,16 +89,16 @@ class Stores:
     async def corpora(self) -> "CorpusLibrary":
         """Open the corpora of the configuration and those that were registered here."""
         if self._library is None:
-            from providers.search.corpus import CorpusDefinition, CorpusLibrary  # noqa: PLC0415  half a second
-            from providers.search.corpus.published import open_published  # noqa: PLC0415
+            from providers.search.corpus import CorpusDefinition, open_library  # noqa: PLC0415  half a second
 
             definitions = [
                 CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
                 for name, corpus in self._settings.corpus.items()
             ]
-            published = open_published(self._settings.content_url, self._settings.home)
-            folder = self._settings.home / "corpora"
-            self._library = CorpusLibrary(folder, await self._children(), definitions, published)
+            home = self._settings.home
+            self._library = open_library(
+                self._settings.content_url, home, home / "corpora", await self._children(), definitions
+            )
         return self._library
 
     async def corpus_folders(self) -> dict[str, Path]:
@@ -250,14 +250,8 @@ class CommandContext:
             return {"md": result.report.encode()}
 
     async def full_state(self, run: "RunInfo") -> ResearchState:
-        """Load the newest state with all details, from the open run or the session store. Raises `CommandError`."""
-        state = run.state
-        if run.handle is not None and (state is None or state.result is None):
-            try:
-                state = await run.handle.session()
-            except (NoWorker, WorkerStuck, ServerUnreachable) as error:
-                if state is None:
-                    raise CommandError(str(error), ExitCode.FAILED) from error
+        """Load the newest state with all details. Raises `CommandError`, `ClientError`."""
+        state = await run.handle.session() if run.handle is not None and run.running else run.state
         if state is None:
             raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
         return await self.stores.notebooks.complete_state(state)

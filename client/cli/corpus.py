@@ -107,8 +107,7 @@ async def remove_corpus(name: CorpusName, *, config: ConfigFile = None) -> int:
     """Forget a folder and its index; the documents themselves stay."""
     async with open_context(Flags(config=config)) as context:
         library = await _library_with(context, name)
-        library.remove(name)
-        await library.withdraw(name)
+        await library.remove(name)
     print_result(f"{name} is removed; its documents stay in their folder")
     return ExitCode.COMPLETED
 

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final
 import typer
 from temporalio.client import RPCError, WorkflowExecutionStatus
 
-from activities.strategy_needs import unmet_need
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
 from client.cli.corpus import find_corpus, index_corpus
@@ -27,9 +26,8 @@ from client.handle import ResearchClient
 from client.view.words import printable
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
-from contracts.strategies import list_selectable
 from contracts.texts import plural
-from contracts.vocabulary import EngineKind, Tier
+from contracts.vocabulary import Tier
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
@@ -37,7 +35,7 @@ from providers.search.availability import probe, probe_address
 from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
-from workers.resolution_inputs import configuration_of, search_choices
+from workers.resolution_inputs import search_choices
 from workers.searching import open_search_providers, search_model
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
@@ -182,7 +180,7 @@ async def _check_corpora(context: CommandContext) -> AsyncIterator[Check]:
 
 
 async def check_models(settings: Settings) -> AsyncIterator[Check]:
-    """Check each model endpoint, and whether the models take the tools that strategies need."""
+    """Check that each model endpoint has a key and answers."""
     if not settings.model_configured:
         yield Check("model", Grade.OK, "none: reports are passages, word for word", settings.model_reason)
         return
@@ -203,15 +201,6 @@ async def check_models(settings: Settings) -> AsyncIterator[Check]:
     for endpoint in settings.models.used_endpoints():
         if endpoint not in usable:
             yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
-    configuration = configuration_of(settings)
-    asked = {tier.value: settings.models.names_for(tier) for tier in Tier}
-    with_tools = [strategy for strategy in list_selectable() if strategy.needs.tools]
-    needs = [unmet_need(strategy, EngineKind.MODEL, asked, configuration, web=True) for strategy in with_tools]
-    if unmet := [need for need in needs if need is not None]:
-        yield Check("tools", Grade.WARN, "; ".join(unmet), "if they do take tools: set models.endpoints.NAME.tools")
-    else:
-        strategies = ", ".join(strategy.name for strategy in with_tools)
-        yield Check("tools", Grade.OK, f"no model is known to lack tools, which {strategies} needs")
 
 
 async def check_web_search(settings: Settings) -> Check:

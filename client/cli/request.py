@@ -115,12 +115,8 @@ def read_request_file(path: Path) -> dict[str, Any]:
         raise CommandError(f"{name} is larger than {LARGEST_REQUEST:,} bytes: name a file with one request")
     try:
         value = json.loads(data)
-    except RecursionError:
-        raise CommandError(f"{name} is nested too deeply") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{name} cannot be read: save it as UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise CommandError(f"{name} is no valid JSON: {error.msg}, line {error.lineno}, column {error.colno}") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{name} is no valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise CommandError(f'{name} must be one JSON object, like {{"query": "…"}}')
     return value

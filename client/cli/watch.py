@@ -23,7 +23,7 @@ from client.cli.output import error_console, print_hint, print_json, print_progr
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import ResearchHandle
-from client.run_results import reasons_of
+from client.run_results import bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame
 from client.view.words import (
@@ -38,7 +38,6 @@ from client.view.words import (
     waits_words,
 )
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import AWAITING, NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus
 from workers.private_files import umask_of_person
@@ -194,58 +193,26 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
 
 
 async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchStatus, str]:
-    """Give the status of a run, and a note where it is not that of the run itself. Raises `CommandError`."""
-    state, silence = run.state, ""
+    """Give the status of a run, and how to continue one that is not over. Raises `CommandError`, `ClientError`."""
     if run.handle is not None and run.running:
-        try:
-            return await run.handle.status(), ""
-        except ClientError as error:
-            silence = str(error)
-            if state is None:
-                question = await run.question() or ""
-                begun = ResearchStatus(research_id=run.research_id, query=question, status=RunStatus.RUNNING)
-                return begun, f"nothing is stored yet, and {silence}"
-    if state is None:
+        return await run.handle.status(), ""
+    if run.state is None:
         ended = await run.result()
         if ended is None:
             raise CommandError("nothing is stored of this run yet: try again in a moment", ExitCode.FAILED)
-        return _status_of_result(ended, await run.question() or ""), ""
+        known = bare_status(ended, await run.question() or "")
+        return known, ""
     sessions = await context.stores.sessions.list()
     saved_at = next((each.saved_at for each in sessions if each.research_id == run.research_id), "")
-    known = status_at_checkpoint(state, saved_at, running=run.running)
-    if silence:
-        seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(saved_at)).total_seconds() if saved_at else 0.0
-        return known, f"as of the last checkpoint, {duration(seconds)} ago: {silence}"
-    if state.result is None and not run.running and not context.server_away:
-        problem = "the run was interrupted" if known.outcome is None else "its state is saved"
-        return known, f"{problem}: research resume {run.research_id}"
-    return known, ""
-
-
-def status_at_checkpoint(state: ResearchState, saved_at: str = "", *, running: bool = False) -> ResearchStatus:
-    """Give the status as of the last checkpoint, when the clock of a run stopped that is not `running`."""
-    at = datetime.fromisoformat(saved_at).timestamp() if saved_at else state.clock_started_at
-    known = status_of(state, at)
-    if running or state.result is not None or state.status not in OUTCOMES:
-        return known
-    outcome, reason = OUTCOMES[state.status]
-    return known.model_copy(update={"outcome": outcome, "stop_reason": reason, "ended_at": saved_at or None})
-
-
-def _status_of_result(result: ResearchResult, question: str) -> ResearchStatus:
-    """Give the status of a run that ended without a session: it was refused, or never started."""
-    return ResearchStatus(
-        research_id=result.research_id,
-        query=question,
-        status=RunStatus(result.outcome.value),
-        counts=result.counts,
-        usage=result.usage,
-        last_failure="; ".join(reasons_of(result)),
-        outcome=result.outcome,
-        stop_reason=result.stop_reason,
-        started_at=result.started_at,
-        ended_at=result.ended_at or None,
-    )
+    at = datetime.fromisoformat(saved_at).timestamp() if saved_at else run.state.clock_started_at
+    known = status_of(run.state, at)
+    if run.state.result is not None or context.server_away:
+        return known, ""
+    if run.state.status not in OUTCOMES:
+        return known, f"the run was interrupted: research resume {run.research_id}"
+    outcome, reason = OUTCOMES[run.state.status]
+    known = known.model_copy(update={"outcome": outcome, "stop_reason": reason, "ended_at": saved_at or None})
+    return known, f"its state is saved: research resume {run.research_id}"
 
 
 def status_table(status: ResearchStatus) -> str:

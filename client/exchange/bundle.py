@@ -1,26 +1,40 @@
-"""The form of a bundle: a ZIP file of a report, the stored texts behind it, and a manifest of hashes."""
+"""Bundles: a ZIP file of a report, the stored texts behind it, and a manifest of hashes.
+
+A bundle may come from strangers: nothing is unpacked to disk, and nothing is read that was not declared and bounded.
+"""
 
 import hashlib
+import io
 import re
-from typing import Final, Literal
+import stat
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from contracts.base import StrictContract
+from providers.errors import ContentCorrupt, ContentMissing
 
 MANIFEST: Final = "manifest.json"
-REPORT: Final = "report.json"
-MARKDOWN: Final = "report.md"
-HTML: Final = "report.html"
 MEMBER: Final = re.compile(r"manifest\.json|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
-"""Every name that a bundle may hold; there are no folders, no other places and no links."""
-
-MOST_FILES: Final = 20_000
-LARGEST_BYTES: Final = 500_000_000
+"""Every name that a bundle may have; there are no folders, no other places and no links."""
+FILE_LIMIT: Final = 20_000
+BYTE_LIMIT: Final = 500_000_000
 """Of all files together, unpacked: a report with a thousand sources is a fifth of it."""
-SMALLEST_SUSPECT_BYTES: Final = 10_000_000
-LARGEST_RATIO: Final = 200
-"""How many times its size a file may unpack to, once it is large; written text has a ratio of three to twenty."""
+SUSPECT_BYTES: Final = 10_000_000
+RATIO_LIMIT: Final = 200
+"""Unpacked to packed size of a file from `SUSPECT_BYTES` on; written text has a ratio of three to twenty."""
+NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
+"""The date of every file, so that equal reports give equal bundles."""
+
+
+class BundleUnusable(Exception):
+    """A file is no bundle, or one that is not safe to read; the message says why."""
 
 
 class BundledFile(StrictContract):
@@ -32,7 +46,7 @@ class BundledFile(StrictContract):
 
 
 class Manifest(StrictContract):
-    """`manifest.json`: what a bundle holds."""
+    """`manifest.json`: the content of a bundle."""
 
     schema_version: Literal[1] = 1
     kind: Literal["durable-research-bundle"] = "durable-research-bundle"
@@ -40,14 +54,149 @@ class Manifest(StrictContract):
     product_version: str
     quotes_only: bool
     """Whether the whole texts of the sources were left out."""
-    files: list[BundledFile] = Field(max_length=MOST_FILES)
+    files: list[BundledFile] = Field(max_length=FILE_LIMIT)
 
 
 def text_path(text_hash: str) -> str:
-    """Where the stored text of this hash (`sha256:<hex>`) lies."""
+    """Return the path of the stored text of a hash (`sha256:<hex>`)."""
     return f"texts/{text_hash.removeprefix('sha256:')}.txt"
 
 
-def bundled_file(path: str, data: bytes) -> BundledFile:
-    """The manifest's line on a file."""
-    return BundledFile(path=path, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+# --- writing ---------------------------------------------------------------------------------------------------------
+def compose_bundle(files: Mapping[str, bytes], *, research_id: str, product_version: str, quotes_only: bool) -> bytes:
+    """Make a ZIP file of files by path, behind a manifest of their hashes. Equal files give equal bytes."""
+    ordered = sorted(files.items())
+    manifest = Manifest(
+        research_id=research_id,
+        product_version=product_version,
+        quotes_only=quotes_only,
+        files=[BundledFile(path=path, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+               for path, data in ordered],
+    )  # fmt: skip
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in [(MANIFEST, manifest.model_dump_json(indent=1).encode() + b"\n"), *ordered]:
+            entry = zipfile.ZipInfo(path, NO_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(entry, data)
+    return whole.getvalue()
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class FileDifference:
+    """A file that is not what the manifest says."""
+
+    kind: str
+    """`file_differs`, `file_missing` or `file_unlisted`."""
+    path: str
+    message: str
+
+
+class BundleReader:
+    """An opened bundle. Making one raises `BundleUnusable`, or OSError for a file that cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        size = path.stat().st_size
+        if size > BYTE_LIMIT:
+            raise BundleUnusable(f"{path} has {size:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError):
+            remedy = "make a bundle with `research export ID --bundle FILE.zip`"
+            raise BundleUnusable(f"{path} is no ZIP file: {remedy}") from None
+        try:
+            self._entries = _checked_entries(self._archive.infolist())
+            self.manifest = self._read_manifest()
+        except BaseException:
+            self._archive.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._archive.close()
+
+    def differences(self) -> list[FileDifference]:
+        """Return every file that is missing, not listed, or other than its hash."""
+        found = []
+        listed = {file.path: file for file in self.manifest.files}
+        for path, file in listed.items():
+            try:
+                data = self.read(path)
+            except ContentCorrupt:
+                found.append(FileDifference("file_differs", path, "the file is damaged: it cannot be unpacked"))
+            except ContentMissing:
+                found.append(FileDifference("file_missing", path, "the manifest lists this file, and it is not there"))
+            else:
+                if hashlib.sha256(data).hexdigest() != file.sha256:
+                    found.append(FileDifference("file_differs", path, "the file is not what its hash says"))
+        extra = [path for path in self._entries if path not in listed and path != MANIFEST]
+        unlisted = "the manifest does not list this file"
+        return [*found, *(FileDifference("file_unlisted", path, unlisted) for path in extra)]
+
+    def read(self, path: str) -> bytes:
+        """Return a whole file. Raises `ContentMissing`, `ContentCorrupt`."""
+        entry = self._entries.get(path)
+        if entry is None:
+            raise ContentMissing(f"the bundle has no file {path}")
+        try:
+            with self._archive.open(entry) as file:
+                data = file.read(entry.file_size + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError):
+            raise ContentCorrupt(f"{path} cannot be unpacked") from None
+        if len(data) != entry.file_size:
+            raise ContentCorrupt(f"{path} has another size than the bundle declares")
+        return data
+
+    async def text(self, text_hash: str) -> str:
+        """Return the stored text of a hash. Raises `ContentMissing`, `ContentCorrupt`."""
+        try:
+            return self.read(text_path(text_hash)).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ContentCorrupt(f"{text_hash} is no text") from None
+
+    def _read_manifest(self) -> Manifest:
+        try:
+            manifest = Manifest.model_validate_json(self.read(MANIFEST))
+        except ContentMissing:
+            raise BundleUnusable(f"the ZIP file has no {MANIFEST}: it is no bundle of `research export`") from None
+        except ContentCorrupt:
+            raise BundleUnusable(f"{MANIFEST} is damaged: ask for the bundle again") from None
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            place = "".join(f"{part}: " for part in first["loc"])
+            raise BundleUnusable(f"{MANIFEST} is not valid: {place}{first['msg']}") from None
+        paths = [file.path for file in manifest.files]
+        if len(set(paths)) != len(paths):
+            raise BundleUnusable(f"{MANIFEST} lists a file twice: do not use this bundle")
+        return manifest
+
+
+def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+    """Return the files by path, before anything is unpacked. Raises `BundleUnusable`."""
+    if len(entries) > FILE_LIMIT:
+        raise BundleUnusable(f"the ZIP file has {len(entries):,} files; a bundle has at most {FILE_LIMIT:,}")
+    whole = sum(entry.file_size for entry in entries)
+    if whole > BYTE_LIMIT:
+        raise BundleUnusable(f"the ZIP file unpacks to {whole:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
+    files: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        shown = repr(entry.filename[:80])
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise BundleUnusable(f"{shown} is a symbolic link: a bundle has files alone; do not use it")
+        if not MEMBER.fullmatch(entry.orig_filename):
+            raise BundleUnusable(f"the name {shown} does not belong into a bundle; do not unpack this ZIP file")
+        if entry.filename in files:
+            raise BundleUnusable(f"{shown} is there twice: do not use this bundle")
+        # Bit 0: encrypted.
+        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise BundleUnusable(f"{shown} is encrypted or packed in a way that bundles do not use")
+        if entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT):
+            raise BundleUnusable(f"{shown} unpacks to {entry.file_size:,} bytes, too many for its size: a ZIP bomb")
+        files[entry.filename] = entry
+    return files

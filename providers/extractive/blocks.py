@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PassageBlock:
     """A paragraph, a list item, a table row or a listing: `text[start:end]`."""
 
     kind: Kind
@@ -44,7 +44,7 @@ class Block:
 
 
 @lru_cache(maxsize=64)
-def blocks_of(text: str) -> tuple[Block, ...]:
+def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     """Cut a text. Headings are in the paths of what is below them; tables of contents and indexes are left out."""
     found = _Cutter(text).cut()
     titles = {title.casefold() for block in found for title in block.path}
@@ -56,7 +56,7 @@ class _Cutter:
     """Goes through the lines once; `run` is the block that is being read."""
 
     text: str
-    found: list[Block] = field(default_factory=list)
+    found: list[PassageBlock] = field(default_factory=list)
     headings: list[tuple[int, str]] = field(default_factory=list)
     label: str = ""
     lead: tuple[int, int] | None = None
@@ -64,7 +64,7 @@ class _Cutter:
     run: list[tuple[int, str]] = field(default_factory=list)
     kind: Kind = Kind.PROSE
 
-    def cut(self) -> list[Block]:
+    def cut(self) -> list[PassageBlock]:
         fence, offset = -1, 0
         for line in self.text.splitlines(keepends=True):
             start, plain = offset, line.rstrip()
@@ -96,7 +96,7 @@ class _Cutter:
 
     def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
         path = tuple(title for _, title in self.headings)
-        self.found.append(Block(kind, start, end, (*path, self.label) if self.label else path, lead))
+        self.found.append(PassageBlock(kind, start, end, (*path, self.label) if self.label else path, lead))
 
     def _head(self, level: int, title: str) -> None:
         self.headings = [*(above for above in self.headings if above[0] < level), (level, title)]
@@ -148,7 +148,7 @@ def _is_wrapped(line: str, following: str) -> bool:
     return len(line) >= WRAPPED_CHARACTERS or following.lstrip()[:1].islower()
 
 
-def _lists_links(text: str, block: Block, titles: set[str]) -> bool:
+def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
     """Return true for lines of an index or of a table of contents."""
     words = text[block.start : block.end]
     if "....." in words or ". . . ." in words:
@@ -161,7 +161,7 @@ def _lists_links(text: str, block: Block, titles: set[str]) -> bool:
     return 3 * sum(_is_label(line.rstrip()) for line in lines if line.strip()) > 2 * len(lines)
 
 
-def together(blocks: tuple[Block, ...]) -> Iterator[Block]:
+def together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
     """Yield neighbouring blocks of one section as one block each, as long as they are short.
 
     So a list comes with its introduction, a table with its header, and short paragraphs with each other.

@@ -16,7 +16,7 @@ from typing import Final
 
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
-from providers.extractive.blocks import Block, Kind, blocks_of, together
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of, together
 from providers.text import WORD, language_data, question_stems, sentence_spans, word_keys, words
 
 FLOOR: Final = 0.4
@@ -159,7 +159,7 @@ class Ranking:
         )
         return self.measure(self._sources[source_id], start, end, inside)
 
-    def measure(self, source: SourceExtract, start: int, end: int, block: Block | None) -> Passage:
+    def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
         """Score a range that begins in a block."""
         found = self._inside(source, start, end)
         path = block.path if block else ()
@@ -196,7 +196,7 @@ class Ranking:
             self._known[lines] = frozenset(keys & self.question.weights.keys())
         return self._known[lines]
 
-    def _likeness(self, source: SourceExtract, block: Block) -> float:
+    def _likeness(self, source: SourceExtract, block: PassageBlock) -> float:
         """Return the coverage of a block, and a little more for a fitting heading; 0 without a word of the question."""
         inside = {key for _, _, key in self._inside(source, block.start, block.end)}
         if not inside:
@@ -206,7 +206,7 @@ class Ranking:
             inside, self._above((source.title, *block.path))
         ) + HEADING * self.question.coverage(nearest)
 
-    def _blocks(self, source: SourceExtract) -> Iterator[Block]:
+    def _blocks(self, source: SourceExtract) -> Iterator[PassageBlock]:
         every = blocks_of(self.texts[source.id])
         if len(self.texts[source.id]) > WHOLE_DOCUMENT and source.sections:
             every = tuple(
@@ -215,7 +215,7 @@ class Ranking:
         yield from (block for block in every if block.kind is not Kind.CODE)
         yield from together(every)
 
-    def _cut(self, passage: Passage, block: Block) -> Passage:
+    def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add what belongs to them."""
         text, start, end = self.texts[passage.source.id], passage.start, passage.end
         if end - start > PASSAGE_CHARACTERS and block.kind in (Kind.PROSE, Kind.ITEM):
@@ -229,7 +229,7 @@ class Ranking:
             end = _with_code(text, end)
         return self.measure(passage.source, start, end, block)
 
-    def _best_window(self, passage: Passage, block: Block, spans: list[tuple[int, int]]) -> tuple[int, int]:
+    def _best_window(self, passage: Passage, block: PassageBlock, spans: list[tuple[int, int]]) -> tuple[int, int]:
         text, data = self.texts[passage.source.id], language_data(self._language)
         windows = [
             (first, last)
@@ -251,7 +251,7 @@ class Ranking:
         start, end = spans[first][0], spans[last][1]
         return start, start + len(text[start:end].rstrip())
 
-    def _with_predecessor(self, text: str, start: int, block: Block) -> int:
+    def _with_predecessor(self, text: str, start: int, block: PassageBlock) -> int:
         """Return where a passage begins whose first word needs the sentence before it."""
         if block.kind is not Kind.PROSE or not _opens_with(text, start, language_data(self._language).openings):
             return start

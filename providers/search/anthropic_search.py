@@ -125,10 +125,21 @@ class AnthropicSearch(WebSearch):
         lists = [content for content in given if isinstance(content, list)]
         if lists:
             return [result for part in lists for result in part]
-        codes = [content.get("error_code") if isinstance(content, dict) else None for content in given]
-        if codes and not isinstance(codes[0], str):
-            raise self.unexpected()
-        raise failed_search(str(codes[0])) if codes else missing_search(answer.stop_reason)
+        if not given:
+            # The model only talked: that is paid, too, so that it is not repeated.
+            paused = answer.stop_reason == "pause_turn"
+            declined = "declined to search" if answer.stop_reason == "refusal" else "made no search"
+            raise (
+                Unavailable("Anthropic: the turn was paused before the search")
+                if paused
+                else InvalidCall(f"Anthropic: the model {declined}")
+            )
+        code = given[0].get("error_code") if isinstance(given[0], dict) else None
+        if code == "too_many_requests":
+            raise RateLimited("Anthropic asks to wait before searching again (too_many_requests)")
+        if code in {"max_uses_exceeded", "invalid_tool_input", "invalid_input", "query_too_long", "request_too_large"}:
+            raise InvalidCall(f"Anthropic refuses the search ({code})")
+        raise Unavailable("Anthropic: the search is not available at the moment") if code else self.unexpected()
 
 
 def tool_for(domains: Domains) -> dict[str, Any]:
@@ -140,23 +151,6 @@ def tool_for(domains: Domains) -> dict[str, Any]:
     elif deny and not domains.allow:
         tool["blocked_domains"] = deny
     return tool
-
-
-def failed_search(code: str) -> ProviderError:
-    """The error for the code of a failed search."""
-    if code == "too_many_requests":
-        return RateLimited("Anthropic asks to wait before searching again (too_many_requests)")
-    if code in {"max_uses_exceeded", "invalid_tool_input", "invalid_input", "query_too_long", "request_too_large"}:
-        return InvalidCall(f"Anthropic refuses the search ({code})")
-    return Unavailable("Anthropic: the search is not available at the moment")
-
-
-def missing_search(stop_reason: str | None) -> ProviderError:
-    """The error for an answer without a search. It is not repeated where the model only talked: that is paid, too."""
-    if stop_reason == "pause_turn":
-        return Unavailable("Anthropic: the turn was paused before the search")
-    declined = stop_reason == "refusal"
-    return InvalidCall(f"Anthropic: the model {'declined to search' if declined else 'made no search'}")
 
 
 def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: bool = True) -> float | None:

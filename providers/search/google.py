@@ -67,7 +67,7 @@ class GoogleSearch(WebSearch):
         offset, filters = max(0, request.offset), filters_of(request)
         if offset >= MOST_RESULTS:
             return SearchResponse(provider=self.name)
-        sites, words, partly = sites_of(filters.domains)
+        words, partly = site_words(filters.domains)
         language = OWN_LANGUAGES.get(filters.language or "", filters.language)
         known = language in {*LANGUAGES, *OWN_LANGUAGES.values()}
         days = "date:r:{:%Y%m%d}:{:%Y%m%d}".format(*filters.days.both())
@@ -76,7 +76,6 @@ class GoogleSearch(WebSearch):
             "cx": self.values["GOOGLE_CSE_ID"],
             "num": max(1, min(LONGEST_PAGE if partly else hit_limit(request), LONGEST_PAGE, MOST_RESULTS - offset)),
             "start": offset + 1,
-            **sites,
             **({"lr": f"lang_{language}"} if known else {}),
             **({"sort": days} if filters.days.given else {}),
         }
@@ -115,22 +114,13 @@ class GoogleSearch(WebSearch):
         )
 
 
-def sites_of(domains: Domains) -> tuple[dict[str, str], str, bool]:
-    """Parameters, words of the query, and whether some domains remain for the filter on the hits.
-
-    The parameter takes one domain, to keep to or to avoid; the others go into the query, as many as fit.
-    """
-    keep, avoid = domains.allow, domains.deny
-    parameters: dict[str, str] = {}
-    if len(keep) == 1:
-        parameters, keep = {"siteSearch": keep[0], "siteSearchFilter": "i"}, ()
-    elif len(avoid) == 1 and not keep:
-        parameters, avoid = {"siteSearch": avoid[0], "siteSearchFilter": "e"}, ()
-    searched = keep if len(keep) <= MOST_SITES else ()
-    avoided = avoid[: MOST_SITES - len(searched)]
-    either = " OR ".join(f"site:{host}" for host in searched)
-    words = (f" ({either})" if searched else "") + "".join(f" -site:{host}" for host in avoided)
-    return parameters, words, len(searched) + len(avoided) < len(keep) + len(avoid)
+def site_words(domains: Domains) -> tuple[str, bool]:
+    """Domains as words of the query, as many as fit, and whether some remain for the filter on the hits."""
+    keep = domains.allow if len(domains.allow) <= MOST_SITES else ()
+    avoid = domains.deny[: MOST_SITES - len(keep)]
+    either = " OR ".join(f"site:{host}" for host in keep)
+    words = (f" ({either})" if keep else "") + "".join(f" -site:{host}" for host in avoid)
+    return words, len(keep) + len(avoid) < len(domains.allow) + len(domains.deny)
 
 
 def _result(result: GoogleResult) -> RawResult:

@@ -69,14 +69,14 @@ SIGNS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Judgement:
+class ClaimJudgement:
     """A verdict with its reason in words for a reader."""
 
     verdict: Verdict
     reason: str
 
 
-def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> Judgement:
+def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> ClaimJudgement:
     """Judge one claim, plain text without citation numbers, by its passages.
 
     `about` are titles and headings of the passages, where a name may occur alone. The verdict is supported (a copy with
@@ -88,22 +88,22 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     for problem in (*_wrong_quantities(said, evidence, closest), *_missing_names(said, evidence)):
         return problem
     if not said.content:
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
     long = len(said.content) >= FEWEST_WORDS
     if (
         long
         and _coverage(said, evidence.whole, evidence.about) < UNRELATED
         and not _shares_quantity(said, evidence.whole)
     ):
-        return Judgement(Verdict.UNSUPPORTED, ELSEWHERE)
+        return ClaimJudgement(Verdict.UNSUPPORTED, ELSEWHERE)
     if hint := _hint(said, closest):
-        return Judgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
     if closest.share >= COPY:
-        return Judgement(Verdict.SUPPORTED, AGREES)
-    return Judgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
+        return ClaimJudgement(Verdict.SUPPORTED, AGREES)
+    return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
 
 
-def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> Judgement | None:
+def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> ClaimJudgement | None:
     """Return the judgement of a quantity that the passages give otherwise; the words may be of another language."""
     said, evidence = Statement(claim, language), _Evidence.of(passages, (), language)
     problems = _wrong_quantities(said, evidence, evidence.closest(said))
@@ -278,7 +278,7 @@ def _hint(claim: Statement, closest: _Alignment) -> str:
     return ""
 
 
-def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment) -> Iterator[Judgement]:
+def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment) -> Iterator[ClaimJudgement]:
     """Judge the quantities that the passages do not have, or have of something else."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
@@ -290,12 +290,12 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
         if any(compare(quantity, other) is Comparison.OPPOSED for other in there):
             if closest.share >= CLOSE:
                 reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
-                yield Judgement(Verdict.CONTRADICTED, reason)
+                yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         elif rival := _rival(quantity, there):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
-            yield Judgement(Verdict.CONTRADICTED, reason)
+            yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
-            yield Judgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.")
+            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.")
 
 
 def _is_given(quantity: Quantity, there: Sequence[Quantity]) -> bool:
@@ -324,14 +324,14 @@ def _shares_quantity(claim: Statement, passage: Statement) -> bool:
     return any(_agree(one, other) for one in claim.quantities for other in passage.quantities)
 
 
-def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[Judgement]:
+def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudgement]:
     """Judge the names that no passage, title or heading has."""
     inside = {place for quantity in claim.quantities for place in range(quantity.start, quantity.end)}
     for word in claim.words:
         if word.name and word.start not in inside and word.low not in UNITS:
             texts = (evidence.whole, evidence.about)
             if not any(_has(text, word) or _has_name(text, word.low) for text in texts):
-                yield Judgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
+                yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
 
 
 def _has(statement: Statement, word: _Word) -> bool:

@@ -187,7 +187,7 @@ def huge_cmap() -> bytes:
     table = b"1 beginbfrange\n<00000000> <FFFFFFFF> <00000000>\nendbfrange\n" * 1_000
     font = b"<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[7 0 R]>>"
     descendant = (
-        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</Registry(A)/Ordering(I)/Supplement 0>>>>"
+        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</KnownAddresses(A)/Ordering(I)/Supplement 0>>>>"
     )
     return page_of(b"BT /F1 12 Tf 72 700 Td <00410042> Tj ET", b"", stream_of(table), descendant, font=font)
 

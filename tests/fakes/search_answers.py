@@ -31,7 +31,7 @@ PATHS = {
 KNOWN = {
     "tavily": """query max_results search_depth topic include_answer include_raw_content include_images include_domains
         exclude_domains start_date end_date""",
-    "google": "q cx num start lr sort siteSearch siteSearchFilter alt",
+    "google": "q cx num start lr sort alt",
     "semantic_scholar": "query fields limit offset publicationDateOrYear",
     "brave": "q count offset result_filter text_decorations search_lang freshness",
     "brave_news": "q count offset search_lang freshness",
@@ -212,8 +212,6 @@ def _read_tavily(asked: Asked) -> Wanted:
 def _read_google(asked: Asked) -> Wanted:
     given = asked.parameters
     allow, deny = _sites(given["q"])
-    if "siteSearch" in given:
-        {"i": allow, "e": deny}[given["siteSearchFilter"]].append(given["siteSearch"])
     start, count = int(given["start"]), int(given["num"])
     _check(start + count <= 101 and given["cx"] == CSE_ID, "start or cx")
     language = _google_languages()[given["lr"]] if "lr" in given else None

@@ -12,8 +12,8 @@ from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
+from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
-from activities.reporting.revising import RevisionActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
@@ -116,7 +116,7 @@ class World:
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
         verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
-        revising = RevisionActivities(self.content, self.isolated)
+        revising = RevisionActivities(self.content)
         return [
             *roles.register(),
             records.prepare_research,

@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.reporting.links import link_targets
 from contracts.addresses import digest
 from contracts.canary import STEERED_NOTE, contains_canary
 from contracts.names import POOLS
@@ -39,6 +38,7 @@ from tests.fakes.model_work import STATED_MARK
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
+from tests.unit.activities.reporting.page import link_targets
 from workers.composition import CONTENT_FOLDER, compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
@@ -59,7 +59,8 @@ ENGINES = ("extractive", "good", "gullible", "betraying")
 KIND = {"model": "good", "extractive": "extractive"}
 OTHERS = {f"{name}-{KIND[engine]}": name for name, engine in EVERY_ENGINE if name != "supervisor"}
 """The first two in every other strategy, one unit deep: behaviour → strategy."""
-SAME_REPORT = ("extractive", "good", *OTHERS)
+SAME_REPORT = ("extractive", "good", *(name for name in OTHERS if name != "orchestrator-extractive"))
+"""Words that are seen change how rare a word is: by rules an agent of the orchestrator then quotes other passages."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.reporting.render import RENDERED
+from activities.reporting.render import RENDER
 from contracts import failures
 from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
@@ -53,7 +53,7 @@ async def begun(
         PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
     )
     resolved = prepared.resolved.model_copy(update=changes)
-    state = ResearchState(resolved=resolved, started_at=host.now().isoformat())
+    state = ResearchState(resolved=resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat())
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + resolved.limits.deadline_seconds
     return world, host, state
@@ -72,7 +72,7 @@ async def test_without_a_text_that_anybody_survives_the_run_says_so(tmp_path: Pa
 
     def poison(function: str, arguments: tuple[Any, ...]) -> bool:
         # The layout is poisoned by the text alone: without it there is a report.
-        deadly = function == RENDERED and arguments[1] is not None
+        deadly = function == RENDER and arguments[1] is not None
         once.extend([function] if deadly else [])
         return deadly
 
@@ -92,7 +92,7 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(
     """The findings are set out without the model, and the report says that it is not what the model wrote."""
 
     def is_poison(function: str, arguments: tuple[Any, ...]) -> bool:
-        return function == RENDERED and arguments[1] is not None and POISON in arguments[1]
+        return function == RENDER and arguments[1] is not None and POISON in arguments[1]
 
     world, host, state = await begun(tmp_path, pool, is_poison)
     run, strategy = ResearchRun(state, Inbox(), host), SupervisorStrategy()

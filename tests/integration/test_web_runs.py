@@ -41,7 +41,7 @@ async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Pat
         status = await handle.query(names.STATUS, result_type=ResearchStatus)
         sources = list((await session_of(client, handle.id)).sources.values())
     assert result.outcome is Outcome.COMPLETED
-    assert result.counts.sources_cited >= 2
+    assert result.counts.sources_cited >= 1
     assert {source.status for source in sources} == {SourceStatus.FULL}
     assert all(source.assessment is not None and source.quality_reason for source in sources)
     assert f"searches go to 127.0.0.1:{world.port} (this machine)" in status.egress

@@ -2,5 +2,6 @@
 
 from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.library import CorpusLibrary, ingest_file
+from providers.search.corpus.published import open_library
 
-__all__ = ["CorpusDefinition", "CorpusLibrary", "ingest_file"]
+__all__ = ["CorpusDefinition", "CorpusLibrary", "ingest_file", "open_library"]

@@ -47,8 +47,11 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (keys, content='', tokenize=
 """
 
 
-class IndexDamaged(Exception):
+class IndexDamaged(Unavailable):
     """The file is no usable index, and has to be replaced."""
+
+    def __init__(self) -> None:
+        super().__init__("the index of the corpus is damaged")
 
 
 class Chunk(NamedTuple):

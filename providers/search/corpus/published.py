@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
@@ -20,13 +20,23 @@ from pydantic import ValidationError
 
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
-from providers.interfaces import SessionStore
+from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, SourceUnreadable, Unavailable
+from providers.interfaces import ExtractedDocument, IndexProgress, SessionStore, SkippedFile
+from providers.isolation.pool import SubprocessPool
 from providers.reading.regular_files import read_regular_file
-from providers.search.corpus.definitions import CorpusDefinition, address_path
-from providers.search.corpus.index import BUSY_SECONDS, FORMAT, open_index, translated_errors
+from providers.search.corpus.definitions import (
+    CorpusDefinition,
+    address_path,
+    document_url,
+    path_address,
+    split_url,
+)
+from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
 from providers.search.corpus.indexed_file import sha256
+from providers.search.corpus.library import CorpusLibrary, corpus_of, document_of, look_up
+from providers.search.corpus.query import search_index
 from providers.search.corpus.refreshing import file_lock
 from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
@@ -49,18 +59,99 @@ class Snapshot(Contract):
     documents: DocumentRef
 
 
-def open_published(content_url: str | None, home: Path) -> "PublishedIndexes | None":
-    """The snapshots of a store that hosts share; None for a store of one host."""
+def open_library(
+    content_url: str | None, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
+) -> CorpusLibrary:
+    """The corpora of this host, with indexes below `corpora`; over a store that hosts share, those of all hosts."""
     if content_url is None or is_on_this_host(content_url):
-        return None
+        return CorpusLibrary(corpora, pool, definitions)
     files = f"{content_url.rstrip('/')}/corpus-content"
-    return PublishedIndexes(
+    published = PublishedIndexes(
         open_records(content_url, home, "corpora"),
         open_records(content_url, home, "snapshots"),
         RecordSessionStore(open_records(content_url, home, SESSIONS)),
         cache(lambda name: ObstoreContentStore(f"{files}/{name}")),
         home / "cache" / "indexes",
     )
+    return PublishedLibrary(corpora, pool, definitions, published)
+
+
+class PublishedLibrary(CorpusLibrary):
+    """Corpora that any host searches and reads as published snapshots; a host with the folder publishes them."""
+
+    def __init__(
+        self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition], published: "PublishedIndexes"
+    ) -> None:
+        super().__init__(home, pool, definitions)
+        self._published = published
+        self._authorities: dict[str, str] = {}
+
+    async def remove(self, name: str) -> None:
+        """Forget a registered folder and its index, and let no host search it any more; present runs do."""
+        await super().remove(name)
+        await self._published.withdraw(name)
+
+    async def searchable(self) -> dict[str, Path | None]:
+        """Folder by name of every corpus that this host can search; None where another host has the folder."""
+        return dict.fromkeys(await self._published.names()) | await super().searchable()
+
+    def authority(self, name: str) -> str:
+        """The authority of a corpus: as published where one was read, else as declared. Raises `CorpusUnknown`."""
+        return self._authorities.get(name) or super().authority(name)
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`."""
+        name = corpus_of(request)
+        snapshot = await self._published.get(name, request.corpus_digest)
+        index = await self._published.index_file(snapshot)
+        try:
+            return await asyncio.to_thread(search_index, index, name, snapshot.language, request)
+        except IndexDamaged:  # in the cache of this host: the next attempt fetches it again
+            await asyncio.to_thread(index.unlink, missing_ok=True)
+            raise
+
+    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+        """Bring the index up to date and publish it; without the folder, the newest published one.
+
+        Raises `CorpusUnknown`, `StorageFull`, `Unavailable`.
+        """
+        folder = (await super().searchable()).get(name)
+        if folder is None or not await asyncio.to_thread(folder.is_dir):
+            return (await self._published.get(name)).corpus
+        await super().refresh(name, progress)
+        return (await self._published.publish(self.definition(name), self.index_path(name))).corpus
+
+    async def describe(self, name: str) -> CorpusSnapshot:
+        """The newest published state; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        found = await self._published.find(name)
+        if found is not None:
+            return found.corpus
+        definition = self.definition(name)
+        return CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
+
+    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+        """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
+        index = await self._published.index_file(await self._published.get(name, digest))
+        return await asyncio.to_thread(look_up, index, IndexReader.skipped, [])
+
+    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+        """Read `corpus:NAME/relative/path` of a snapshot. Raises `SourceUnreadable`, `CorpusUnknown`."""
+        name, address = split_url(url)
+        place = path_address(address_path(address))
+        snapshot = await self._published.get(name, digest)
+        self._authorities[name] = snapshot.corpus.authority
+        index = await self._published.index_file(snapshot)
+        found = await asyncio.to_thread(look_up, index, lambda reader: reader.document(path=place), None)
+        if found is None:
+            raise SourceUnreadable("not_found", "the corpus has no such document")
+        _, facts, text = found
+        try:
+            raw = await self._published.files_of(name).get(
+                DocumentRef(hash=facts.raw_hash, media_type=facts.media_type)
+            )
+        except ContentMissing:
+            raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
+        return document_of(document_url(name, place), raw, text, facts)
 
 
 class PublishedIndexes:

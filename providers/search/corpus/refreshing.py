@@ -22,7 +22,9 @@ from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_fil
 
 BATCH_FILES: Final = 16
 BATCH_BYTES: Final = 2_000_000
-"""Of a batch: a trip to a child must be worth its time, and a kill loses no more than a few batches."""
+"""Of one transaction: a kill loses no more."""
+READ_AHEAD: Final = 8
+"""Files for each child that are read, or wait to be written."""
 SAMPLE_FILES: Final = 7
 """Files whose language decides that of a collection without one."""
 OPTIMIZE_FROM: Final = 200
@@ -87,7 +89,7 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
                 progress(IndexProgress(done, len(changed), unchanged, skipped, current))
 
         report("")
-        async for results in _read_in_order(pool, root, changed, language):
+        async for results in _read_in_batches(pool, root, changed, language):
             await asyncio.to_thread(writer.write, results)
             done += len(results)
             skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
@@ -116,7 +118,7 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
     """The language of most of a few files; English where none can be read."""
     likely = [file for file in files if file.size <= BATCH_BYTES]
     sample = likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES]
-    results = await _read_batch(pool, root, sample, "")
+    results = await asyncio.gather(*(_read(pool, root, file, "") for file in sample))
     languages = Counter(result.facts.language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
 
@@ -125,41 +127,28 @@ def _documents(skipped: Iterable[SkippedFile]) -> int:
     return sum(file.kind != NO_DOCUMENT for file in skipped)
 
 
-async def _read_in_order(
+async def _read_in_batches(
     pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str
 ) -> AsyncIterator[list[Result]]:
-    """The results of all files in batches in their order, with a few batches on their way at any time."""
-    waiting = deque(batches_of(files))
-    running: deque[asyncio.Task[list[Result]]] = deque()
+    """The results of all files in their order; a few files are read ahead."""
+    waiting = deque(files)
+    running: deque[asyncio.Task[Result]] = deque()
+    batch: list[Result] = []
     try:
         while waiting or running:
-            while waiting and len(running) < pool.size + 2:
-                running.append(asyncio.create_task(_read_batch(pool, root, waiting.popleft(), language)))
-            yield await running.popleft()
+            while waiting and len(running) < READ_AHEAD * pool.size:
+                running.append(asyncio.create_task(_read(pool, root, waiting.popleft(), language)))
+            batch.append(await running.popleft())
+            if len(batch) == BATCH_FILES or sum(file.size for file, _ in batch) > BATCH_BYTES or not running:
+                yield batch
+                batch = []
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def batches_of(files: Iterable[FoundFile]) -> list[list[FoundFile]]:
-    """Files in groups of a limited number and size."""
-    batches: list[list[FoundFile]] = []
-    size = 0
-    for file in files:
-        if not batches or len(batches[-1]) >= BATCH_FILES or size + file.size > BATCH_BYTES:
-            batches.append([])
-            size = 0
-        batches[-1].append(file)
-        size += file.size
-    return batches
-
-
-async def _read_batch(pool: SubprocessPool, root: Path, batch: Sequence[FoundFile], language: str) -> list[Result]:
-    return [await _read_file(pool, root, file, language) for file in batch]
-
-
-async def _read_file(pool: SubprocessPool, root: Path, file: FoundFile, language: str) -> Result:
+async def _read(pool: SubprocessPool, root: Path, file: FoundFile, language: str) -> Result:
     try:
         return file, await pool.call(TASK, str(root), file.path, language)
     except ProviderError as error:

@@ -1,6 +1,6 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
-from activities.reporting.links import Registry
+from activities.reporting.addresses import KnownAddresses
 from activities.verifying.claim_correction import apply, keeps_outline
 from activities.verifying.claim_weighing import Material, ask, fingerprint_of, weigh
 from activities.verifying.verifying_activities import weigh_plainly
@@ -92,7 +92,7 @@ def test_proposals_change_their_own_sentence_alone() -> None:
         ),
         Proposal(number=2, action=CorrectionAction.ADD, evidence_ids=["ev-2", "ev-1"]),
     ]
-    text, placed = apply(DRAFT, claims, proposals, Registry({}))
+    text, placed = apply(DRAFT, claims, proposals, KnownAddresses({}))
     assert f"{QUOTE} [ev-1] It is 128 MB by default. [ev-1]" in text
     assert "ancestor. [ev-2][ev-1]" in text
     assert "mistake" not in text

@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.assessment.source_assessment import ASSESSED, judge_of
 from activities.reading import ReadingActivities
-from activities.reporting.render import RENDERED, ReportingActivities
+from activities.reporting.render import RENDER, ReportingActivities
 from contracts import failures, roles
 from contracts.messages import ReadRequest, RenderRequest
 from providers.domains import ANYWHERE, Domains
@@ -69,7 +69,7 @@ async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool
         store,
         skipped_of,
         "0.1.0",
-        poisoned(pool, RENDERED),
+        poisoned(pool, RENDER),
         RecordSessionStore(FolderRecords(Path())),
         StoredNotebooks(store),
     )

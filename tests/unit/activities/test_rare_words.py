@@ -7,75 +7,12 @@ import pytest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.failure_translation import READING, application_error
-from activities.reporting.judged_claims import PlacedClaim
-from activities.reporting.report_inputs import ReportInputs, gather_matter
-from activities.reporting.report_words import ReportWords
-from activities.reporting.verification import describe_checking, verification_facts
 from activities.roles.untrusted import LINE_CHARACTERS, break_lines
-from contracts.evidence import Verdict
 from contracts.messages import ReadRequest
-from contracts.request import Verify
 from providers import errors
 from tests.fakes.states import PERMITTED
-from tests.unit.activities.reporting.sample import Sample
 from tests.unit.activities.scripted import SOURCE, URL, environment
 from tests.unit.activities.test_searching_and_reading import reading
-
-
-def claims(**counts: int) -> list[PlacedClaim]:
-    """So many claims of each verdict."""
-    return [
-        PlacedClaim(
-            f"c-{verdict}-{number}",
-            f"It *is* so {number}.",
-            0,
-            9,
-            "general",
-            "",
-            [],
-            [1],
-            ["ev-1"],
-            Verdict[verdict],
-            "rules",
-            "Why.",
-        )
-        for verdict, count in counts.items()
-        for number in range(count)
-    ]
-
-
-def matter() -> ReportInputs:
-    """Of a report without corrections and reviews."""
-    sample = Sample()
-    return gather_matter(sample.state(), sample.draft, sample.texts, [], "0.1.0")
-
-
-@pytest.mark.parametrize(
-    ("counts", "care"),
-    [
-        ({"UNSUPPORTED": 1, "SUPPORTED": 4}, False),
-        ({"UNSUPPORTED": 2, "SUPPORTED": 7}, True),
-        ({"CONTRADICTED": 1, "SUPPORTED": 19}, False),
-        ({"CONTRADICTED": 1, "SUPPORTED": 18}, True),
-        ({"PARTIAL": 10}, False),
-        ({"UNSUPPORTED": 1, "NOT_ENOUGH_INFORMATION": 99}, True),
-    ],
-)
-def test_a_report_is_read_with_care_where_much_is_doubtful(counts: dict[str, int], care: bool) -> None:
-    """The shares are of the claims that were judged; claims in part are listed and no reason for care."""
-    [fact] = verification_facts(claims(**counts), matter())
-    warning = "Read this report with care: many of its statements are not borne out. "
-    assert fact.value.startswith(warning) is care
-    assert fact.value.removeprefix(warning).startswith("Rules compared these statements with their passages")
-    assert fact.items[0].endswith("It is so 0. (Why.)")
-
-
-def test_without_doubt_nothing_is_said() -> None:
-    """Supported claims and undecided ones are no differences."""
-    assert verification_facts(claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=2), matter()) == []
-    assert "1 not decided" in describe_checking(
-        claims(SUPPORTED=3, NOT_ENOUGH_INFORMATION=1), Verify.LIGHT, ReportWords("en")
-    )
 
 
 @pytest.mark.parametrize(

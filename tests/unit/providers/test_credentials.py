@@ -1,29 +1,28 @@
 """Ways that a key may be sent: over TLS, or within this machine."""
 
+import httpx2
 import pytest
 
 from providers.credentials import is_confidential
 from providers.errors import NotConfigured, ProviderError
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatMode, ChatRequest
-from providers.search.anthropic_search import AnthropicSearch
-from providers.search.brave import BraveSearch
-from providers.search.google import GoogleSearch
-from providers.search.semantic_scholar import SemanticScholarSearch
-from providers.search.tavily import TavilySearch
+from providers.search.declarations import BUILT_IN
 from providers.search.web_api import web_client
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web import WebServer, redirect
 
 KEY = "planted-key"
 CLEAR = "http://192.0.2.1:8080"
-SERVICES = {
-    "TAVILY": lambda client, url: TavilySearch(client, api_key=KEY, base_url=url),
-    "GOOGLE": lambda client, url: GoogleSearch(client, api_key=KEY, cse_id="x", base_url=url),
-    "BRAVE": lambda client, url: BraveSearch(client, api_key=KEY, base_url=url),
-    "SEMANTIC_SCHOLAR": lambda client, url: SemanticScholarSearch(client, api_key=KEY, base_url=url),
-    "ANTHROPIC": lambda client, url: AnthropicSearch(client, model="m", api_key=KEY, base_url=url),
-}
+DECLARED = {declaration.name: declaration for declaration in BUILT_IN if declaration.key_variable}
+OTHERS = {"GOOGLE_CSE_ID": "x", "RESEARCH_MODEL": "m"}
+
+
+def opened(client: httpx2.AsyncClient, name: str, address: str, key: str = KEY) -> None:
+    """Make a provider that would send its key to an address."""
+    declaration = DECLARED[name]
+    values = {variable: OTHERS.get(variable, "x") for variable in declaration.other_variables}
+    declaration.open(client, values | {declaration.key_variable: key, declaration.address_variable: address})
 
 
 @pytest.mark.parametrize(
@@ -53,24 +52,24 @@ def test_only_tls_and_this_machine_are_confidential(address: str, confidential: 
     assert is_confidential(address) is confidential
 
 
-@pytest.mark.parametrize("service", SERVICES)
-async def test_no_service_is_made_that_would_send_a_key_in_clear(service: str) -> None:
+@pytest.mark.parametrize("name", DECLARED)
+async def test_no_service_is_made_that_would_send_a_key_in_clear(name: str) -> None:
     """Address and key are named, the key's value is not; over TLS and on this machine it may be sent."""
     async with web_client("test") as client:
         with pytest.raises(NotConfigured) as raised:
-            SERVICES[service](client, CLEAR)
+            opened(client, name, CLEAR)
         for address in ("https://elsewhere.example", "http://127.0.0.1:9"):
-            SERVICES[service](client, address)
-    assert f"{service}_BASE_URL: begins with http:// and leads to another machine" in str(raised.value)
-    assert f"unset {service}_API_KEY" in str(raised.value)
+            opened(client, name, address)
+    declaration = DECLARED[name]
+    assert f"{declaration.address_variable}: begins with http:// and leads to another machine" in str(raised.value)
+    assert f"unset {declaration.key_variable}" in str(raised.value)
     assert KEY not in str(raised.value)
 
 
 async def test_services_without_a_key_may_be_asked_in_clear() -> None:
-    """There is nothing to protect; an endpoint of one's own gets no more than a placeholder."""
+    """There is nothing to protect."""
     async with web_client("test") as client:
-        SemanticScholarSearch(client, base_url=CLEAR)
-        AnthropicSearch(client, model="m", api_key=None, base_url=CLEAR)
+        opened(client, "semantic_scholar", CLEAR, key="")
     await AnthropicChat(api_key=None, base_url=CLEAR).close()
 
 

@@ -102,7 +102,7 @@ def test_the_operator_sizes_a_process(tmp_path: Path) -> None:
 async def test_work_on_outside_text_is_composed_with_processes_that_can_be_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both engines, the roles, the judge and the renderer of a worker get children, and none works in its process."""
+    """The judge and the renderer of a worker get child processes, and none works in its own."""
     made: dict[str, tuple[Any, ...]] = {}
 
     def recording(kind: type) -> Any:
@@ -120,13 +120,8 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     )
     async with compose(modelled, NO_CLIENT):
         pass
-    engines = made["RoleActivities"][0]
-    assert set(engines) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
-    for isolated in (
-        engines[EngineKind.EXTRACTIVE]._isolated,
-        made["ReportingActivities"][3],
-        made["judge_of"][0],
-    ):
+    assert set(made["RoleActivities"][0]) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
+    for isolated in (made["ReportingActivities"][3], made["judge_of"][0]):
         assert isinstance(isolated, KillableCalls)
 
 

@@ -2,6 +2,8 @@
 
 from html.parser import HTMLParser
 
+from markdown_it import MarkdownIt
+
 VOID = {"meta", "br", "hr", "input"}
 ALLOWED = {"html", "head", "meta", "title", "style", "body", "a", "span", "div", "nav", "ol", "ul", "li", "header", "p"}
 ALLOWED |= {"h1", "h2", "h3", "h4", "h5", "h6", "main", "article", "section", "details", "summary", "footer", "mark"}
@@ -56,3 +58,17 @@ class Page(HTMLParser):
     def with_class(self, name: str) -> list[dict[str, str]]:
         """Attributes of the elements of a class."""
         return [attributes for _, attributes in self.tags if name in attributes.get("class", "").split()]
+
+
+class _EveryLink(MarkdownIt):
+    """A parser that also reports the links which others refuse by their scheme."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - the parser's own name
+        return bool(url)
+
+
+def link_targets(markdown: str) -> list[str]:
+    """The targets of every link and image that a plain Markdown parser sees, definitions included."""
+    tokens = _EveryLink("commonmark", {"html": False}).enable("table").parse(markdown)
+    children = [child for token in tokens for child in token.children or []]
+    return [str(child.attrs[name]) for child in children for name in ("href", "src") if name in child.attrs]

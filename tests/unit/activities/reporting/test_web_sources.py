@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from activities.reporting.links import link_targets
 from activities.reporting.render import render
 from contracts.addresses import digest
 from contracts.evidence import Source
 from contracts.vocabulary import SourceStatus
 from tests.unit.activities.reporting.hostile import HOSTILE
-from tests.unit.activities.reporting.page import Page
+from tests.unit.activities.reporting.page import Page, link_targets
 from tests.unit.activities.reporting.sample import Sample, make_evidence, make_source
 
 SAMPLE = Sample()

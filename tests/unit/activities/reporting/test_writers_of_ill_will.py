@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from activities.reporting.links import Registry, addresses_in_markdown, link_targets
+from activities.reporting.addresses import KnownAddresses, find_addresses
+from activities.reporting.citations import cited_evidence
 from activities.reporting.render import RenderedForms, render
-from activities.reporting.report_sections import find_losses, join_report, section_texts
 from activities.roles.grounding import find_quote
 from activities.roles.synthesizer import clean_report
 from activities.roles.untrusted import label_key, label_of
 from contracts.request import CitationStyle, Uncited
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import EngineKind
+from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 
 SAMPLE = Sample()
@@ -44,9 +45,9 @@ def made(draft: str, **changes: object) -> RenderedForms:
 def test_no_address_from_outside_the_registry(style: CitationStyle) -> None:
     """Neither a link, an image, a definition nor plain words lead where no source is, and `[99]` is gone."""
     forms = made(INVENTED, citation_style=style)
-    registry = Registry.of([source.url for source in SAMPLE.sources.values()], "")
-    shown = [*addresses_in_markdown(forms.markdown), *link_targets(forms.markdown)]
-    assert [address for address in shown if not registry.named(address)] == []
+    registry = KnownAddresses.of([source.url for source in SAMPLE.sources.values()], "")
+    shown = [*find_addresses(forms.markdown.replace("\\", "")), *link_targets(forms.markdown)]
+    assert [address for address in shown if not registry.text_of(address)] == []
     assert "evil" not in forms.markdown
     assert "evil" not in forms.html
     assert "[99]" not in forms.markdown
@@ -115,43 +116,5 @@ def test_source_is_cited_by_its_label_too() -> None:
     report = clean_report(f"It is so [{label}], and so [src-0000000000].", request)
     of_source = {item.id for item in SAMPLE.evidence.values() if item.source_id == SAMPLE.rule.source_id}
     shown = {key for finding in findings for key in finding.evidence_ids}
-    assert set(report.cited) == of_source & shown != set()
+    assert set(cited_evidence(report.blocks)) == of_source & shown != set()
     assert report.unresolved == ["src-0000000000"]
-
-
-FRAME = "# T\n\n## Summary\n\nIn short.\n\n{{section 1}}\n\nLet us turn to costs.\n\n{{section 2}}\n\nPrices fell by half.\n\n{{section 3}}\n\n## Conclusion\n\nDone.\n"
-
-
-def test_joining_touches_transitions_alone() -> None:
-    """Sections stay word for word under one heading each; a lead that asserts something is left out."""
-    sections = ["## Alpha\n\nA is [ev-a].\n\n## Deeper\n\nMore.", "# Beta\nB is.", "C without a heading."]
-    joined = join_report(FRAME, sections, ["a", "b", "c"])
-    assert [part.split("\n")[0] for part in section_texts(joined)] == [
-        "# T", "## Summary", "## Alpha", "## Beta", "## c", "## Conclusion",
-    ]  # fmt: skip
-    assert "### Deeper" in joined
-    assert "## Beta\n\nLet us turn to costs.\n\nB is." in joined
-    assert "Prices fell" not in joined
-    assert "{{" not in joined
-
-
-def test_sections_without_places_follow_the_summary() -> None:
-    """A frame that forgets its marks loses no section."""
-    joined = join_report(
-        "# T\n\n## Summary\n\nIn short.\n\n## Conclusion\n\nDone.\n", ["## A\n\nx", "## B\n\ny"], ["a", "b"]
-    )
-    assert [part.split("\n")[0] for part in section_texts(joined)] == [
-        "# T",
-        "## Summary",
-        "## A",
-        "## B",
-        "## Conclusion",
-    ]
-
-
-def test_lost_order_and_title_are_losses() -> None:
-    """A revision that turns sections round or drops the title says so, or is refused."""
-    before = "# T\n\n## A\n\nx [ev-a]\n\n## B\n\ny\n"
-    assert find_losses(before, before.replace("y", "z")) == []
-    assert find_losses(before, "# T\n\n## B\n\ny\n\n## A\n\nx [ev-a]\n") == ["the order of its sections"]
-    assert find_losses(before, before.replace("# T\n\n", "", 1)) == ["the title"]

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from activities.reporting.citations import cited_evidence
+from activities.reporting.markdown import write
 from activities.roles.grounding import RoleWork
 from activities.roles.synthesizer import clean_report, ground_report
 from activities.roles.untrusted import label_key, label_of
@@ -40,7 +42,7 @@ def request(**changes: Any) -> roles.WriteInput:
 
 def cleaned(markdown: str) -> str:
     """The stored text."""
-    return clean_report(markdown, request()).markdown.rstrip("\n")
+    return write(clean_report(markdown, request()).blocks).text.rstrip("\n")
 
 
 async def drafted(
@@ -84,7 +86,7 @@ async def drafted(
         (f"> Quoted [1] words, [{SOURCE}] [{A.id}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
         ("Words \\[1\\] of nobody", "Words of nobody"),
         ("They say “no word [1] of a page”.", "They say “no word of a page”."),
-        ("- [ ] a task [x]", "- [ ] a task [x]"),
+        ("- [ ] a task [x]", "- \\[ \\] a task \\[x\\]"),
     ],
 )
 def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None:
@@ -96,7 +98,7 @@ def test_escaped_brackets_of_the_extractive_engine_are_words() -> None:
     """A page that prints something like a marker is not cited by it: the extractive engine has escaped its brackets."""
     text = f"Page says \\[{A.id}\\] and \\[ev-0000000000\\] and \\[1\\] [{B.id}].\n"
     report = clean_report(text, request(engine=EngineKind.EXTRACTIVE))
-    assert (report.markdown, report.cited, report.unresolved) == (text, [B.id], [])
+    assert (write(report.blocks).text, cited_evidence(report.blocks), report.unresolved) == (text, [B.id], [])
 
 
 async def test_unknown_markers_are_reported() -> None:
@@ -120,7 +122,7 @@ async def test_markers_in_code_are_no_citations() -> None:
         ("See [the page](https://evil.test/a).", "See the page."),
         (f"See [the page]({WEB}).", f"See [the page]({WEB})."),
         (f"See [it]({WEB}&utm_source=x#top).", f"See [it]({WEB})."),
-        (f"See {WEB}&fbclid=SECRET#SECRET now.", "See https://example.org/Foo\\_(bar)?q=1 now."),
+        (f"See {WEB}&fbclid=SECRET#SECRET now.", f"See <{WEB}> now."),
         (f"See <{WEB}#SECRET>.", f"See <{WEB}>."),
         (f'See [it]({WEB} "SECRET").', f"See [it]({WEB})."),
         ("![pixel](https://evil.test/p.png?q=secret) end", "pixel end"),

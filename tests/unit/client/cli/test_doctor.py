@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -12,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from client.cli.doctor import ADDRESS, Grade, check_models
+from client.cli.doctor import ADDRESS
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web import WebServer, page, redirect
 from tests.unit.client.cli.command_line import research
-from workers.settings.loading import Settings
 
 
 @contextmanager
@@ -78,18 +76,6 @@ def test_a_redis_that_accepts_writes_is_ok(home: Path, tmp_path: Path) -> None:
     """A key that expires by itself is written."""
     with running_valkey(tmp_path) as server:
         assert checks(REDIS_URL=server.url)["shared"]["grade"] == "ok"
-
-
-@pytest.mark.parametrize(("tools", "grade"), [("forced", Grade.OK), ("offered", Grade.OK), ("none", Grade.WARN)])
-async def test_models_without_tools_are_named_with_the_strategies_that_need_them(tools: str, grade: Grade) -> None:
-    """As a run of that strategy would be refused."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        there = {"base_url": f"http://127.0.0.1:{listening.getsockname()[1]}", "tools": tools}
-        tiers = {"simple": "a:m", "analytical": "a:m", "complex": "a:m"}
-        settings = Settings.model_validate({"models": {**tiers, "endpoints": {"a": there}}})
-        found = {check.name: check async for check in check_models(settings)}
-    assert (found["model"].grade, found["tools"].grade) == (Grade.OK, grade)
-    assert "orchestrator" in found["tools"].found
 
 
 def read(*inputs: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:

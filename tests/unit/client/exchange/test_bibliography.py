@@ -7,8 +7,8 @@ import warnings
 import bibtexparser
 import pytest
 
+from activities.reporting.tree import one_line
 from client.exchange.bibliography import to_bibtex, to_csl
-from client.exchange.exported_report import safe_line
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
 LATEX_WORDS = {
@@ -30,7 +30,7 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
     """Braces, backslashes and line ends in a title end no field and begin no entry."""
     library = bibtexparser.parse_string(to_bibtex(report_of()).decode())
     assert library.failed_blocks == []
-    assert [plain(entry["title"]) for entry in library.entries] == [safe_line(title) for title in TITLES]
+    assert [plain(entry["title"]) for entry in library.entries] == [one_line(title) for title in TITLES]
     assert [entry.key for entry in library.entries] == [f"src-{number:032x}" for number in range(1, len(TITLES) + 1)]
     first = library.entries[0]
     assert first.entry_type == "article"
@@ -43,7 +43,7 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
 def test_csl_has_one_item_for_each_cited_source() -> None:
     """CSL-JSON: types of its list, dates in parts, names whole."""
     items = json.loads(to_csl(report_of()))
-    assert [item["title"] for item in items] == [safe_line(title) for title in TITLES]
+    assert [item["title"] for item in items] == [one_line(title) for title in TITLES]
     assert [item["type"] for item in items[:4]] == ["article-journal", "article-newspaper", "document", "webpage"]
     assert items[0]["issued"] == {"date-parts": [[2025, 3, 4]]}
     assert items[0]["accessed"] == {"date-parts": [[2026, 11, 21]]}

@@ -98,7 +98,7 @@ def test_each_format_is_written_to_a_file(form: str) -> None:
         (["unknown", "--bundle", "b.zip"], 2, "research list"),
         (["none.json", "--format", "pdf"], 2, "no such file"),
         (["bad.json", "--format", "pdf"], 2, "not a report.json"),
-        (["other.json", "--format", "pdf"], 2, "cannot be exported"),
+        (["other.json", "--format", "pdf"], 2, "cannot be read"),
     ],
 )
 def test_wrong_usage_is_told_and_writes_nothing(arguments: list[str], code: int, words: str) -> None:

@@ -299,9 +299,9 @@ def rows_of(name: str, answer: Any) -> list[Any]:
 
 @every_provider
 async def test_an_odd_result_costs_at_most_itself(name: str) -> None:
-    """With any value in one field of one result, the results around it are found, at their own ranks (X-16).
+    """With any value in one field of one result, the results around it are found, at their own ranks.
 
-    A result that is none takes a rank; an answer without one usable result is a failure, never no hits.
+    A result that is none takes a rank; an answer without one usable result is a failure, never no hits (X-16).
     """
     async with SearchApis(results=2) as server:
         await search(name, server)

@@ -289,7 +289,7 @@ async def test_other_processes_see_what_a_command_registered(tmp_path, folder, p
     assert other.names() == ["manual", "second"]
     assert (await other.describe("second")).files == 0
     await other.refresh("second")
-    library.remove("second")
+    await library.remove("second")
     with pytest.raises(CorpusUnknown):
         await other.describe("second")
 

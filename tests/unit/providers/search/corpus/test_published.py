@@ -11,7 +11,7 @@ from contracts.state import ResearchState
 from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, published
-from providers.search.corpus.published import open_published
+from providers.search.corpus.published import open_library
 from providers.storage.content import open_store
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import ObjectRecords
@@ -50,7 +50,7 @@ def library_of(store: ObjectStoreServer, home: Path, pool: SubprocessPool, folde
     """The corpora as a host with this home and this configuration opens them."""
     url = store.environment("/team")["RESEARCH_CONTENT_URL"]
     definition = CorpusDefinition(name="manual", path=folder, title="The manual", authority="medium")
-    return CorpusLibrary(home, pool, [definition], open_published(url, home))
+    return open_library(url, home, home, pool, [definition])
 
 
 async def ask(library: CorpusLibrary, text: str, digest: str = "") -> SearchResponse:
@@ -201,11 +201,16 @@ async def test_a_snapshot_outlives_its_successor_for_a_while(
     store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path
 ) -> None:
     """A run that has just been given a snapshot has no session yet, and finds it all the same."""
-    here = library_of(store, tmp_path / "here", pool, folder)
+    url, home = store.environment("/team")["RESEARCH_CONTENT_URL"], tmp_path / "here"
+    here = open_library(url, home, home, pool, [])
+    here.add("manual", folder)
     first = await here.refresh("manual")
     (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
     await here.refresh("manual")
     assert (await here.read("corpus:manual/backup.md", first.digest)).text
-    await here.withdraw("manual")
+    assert list(await here.searchable()) == ["manual"]
+    await here.remove("manual")
     assert (await here.read("corpus:manual/backup.md", first.digest)).text
-    assert (await here.describe("manual")).indexed_at == ""
+    assert await here.searchable() == {}
+    with pytest.raises(CorpusUnknown):
+        await here.refresh("manual")

@@ -1,0 +1,276 @@
+"""Claims of a text: what is cited and what asserts something; and what the rules say of each.
+
+A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. What has a citation is a
+claim, whatever its form; what has none is one if it asserts something (`providers.verification.assertions`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import INLINE_QUOTE
+from activities.reporting.markdown import Written
+from activities.reporting.tree import (
+    Block,
+    Blocks,
+    Run,
+    Sentence,
+    change_sentences,
+    clean_characters,
+    parse_words,
+    sentences,
+    split,
+    tidy,
+)
+from contracts.addresses import long_hash
+from contracts.evidence import CheckMethod, Claim, ClaimKind, Verdict
+from contracts.request import Verify
+from providers.verification.assertions import asserts
+from providers.verification.quantities import find_quantities
+from providers.verification.rules import check
+
+MOSTLY_QUOTED: Final = 0.5
+"""From this share of its characters in quotation marks on, a sentence is a quotation."""
+LED_TO: Final = ("list", "table", "quote")
+LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
+"""A fence, the rule below the header of a table, the border of a listing."""
+BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
+NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
+LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
+QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
+
+WORD_FOR_WORD: Final = "The passage is word for word the quoted text of its source."
+NOT_CHECKED: Final = "Nobody has checked whether the cited passages support this sentence."
+NOT_THE_QUOTE: Final = "The passage is not word for word the text that it cites."
+CITES_NOTHING: Final = "It cites no passage."
+
+
+@dataclass(frozen=True)
+class FoundClaim:
+    """A claim and its sentences in the tree."""
+
+    id: str
+    words: str
+    """Plain text."""
+    kind: ClaimKind
+    section: str
+    """The nearest heading above it; empty where there is none below the title."""
+    evidence_ids: list[str]
+    sentences: tuple[Sentence, ...]
+    quoted: bool
+    """Whether it is a piece of a block quote."""
+    row: bool
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its citations in a report, each once."""
+        return list(dict.fromkeys(mark.number for each in self.sentences for mark in each.marks))
+
+    def place(self, written: Written) -> tuple[int, int]:
+        """Return where it is in the Markdown of its tree."""
+        return written.places[self.sentences[0]][0], written.places[self.sentences[-1]][1]
+
+    def record(self, written: Written) -> Claim:
+        """Return the claim with its place in the Markdown of its tree."""
+        start, end = self.place(written)
+        return Claim(id=self.id, text=self.words, kind=self.kind, section=self.section, evidence_ids=self.evidence_ids,
+                     start=start, end=end)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CitedWords:
+    """A passage as a claim is compared with it."""
+
+    quote: str
+    heading: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict, its method and its reason."""
+
+    verdict: Verdict
+    method: CheckMethod
+    reason: str
+
+
+def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[FoundClaim]:
+    """Find the claims of a text in order; without `uncited` only those with citations.
+
+    The extractive engine's own words speak of the report alone: what it does not cite is no claim.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for claim in _Finder(language).walk(blocks):
+        if claim.evidence_ids or (uncited and claim.words):
+            key = claim_key(claim.words, claim.evidence_ids)
+            found.append(replace(claim, id=claim_id(key, seen[key])))
+            seen[key] += 1
+    return found
+
+
+def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
+    """Return what a claim is known by: its words without white space, and its evidence in any order."""
+    return "".join(words.split()) + "\x1e" + " ".join(sorted(evidence_ids))
+
+
+def claim_id(key: str, before: int) -> str:
+    """Return the id of the claim with a key that so many claims before it have."""
+    return "c-" + long_hash(key, before)
+
+
+class _Finder:
+    """Walks over blocks and gives their claims without ids."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._section = ""
+
+    def walk(self, blocks: Blocks) -> Iterator[FoundClaim]:
+        for place, block in enumerate(blocks):
+            match block.kind:
+                case "heading":
+                    self._section = block.words if block.level > 1 else ""
+                    yield from self._claim(block.sentences, only_cited=True)
+                case "paragraph":
+                    leads = place + 1 < len(blocks) and blocks[place + 1].kind in LED_TO
+                    for sentence in block.sentences:
+                        yield from self._claim((sentence,), leads=leads and sentence is block.sentences[-1])
+                case "list":
+                    for item in block.parts:
+                        yield from self.walk(item)
+                case "table":
+                    for number, row in enumerate(block.rows):
+                        yield from self._claim(row, row=True, only_cited=number == 0)
+                case "quote":
+                    yield from self._quote(block)
+
+    def _quote(self, block: Block) -> Iterator[FoundClaim]:
+        pieces: list[list[Sentence]] = [[]]
+        for sentence in sentences(block.parts[0]):
+            pieces[-1].append(sentence)
+            if sentence.marks:
+                pieces.append([])
+        # Words behind the last citation belong to it.
+        rest = pieces.pop()
+        if pieces:
+            pieces[-1] += rest
+        for piece in pieces or [rest]:
+            yield from self._claim(tuple(piece), quoted=True)
+
+    def _claim(
+        self,
+        parts: tuple[Sentence, ...],
+        *,
+        quoted: bool = False,
+        row: bool = False,
+        only_cited: bool = False,
+        leads: bool = False,
+    ) -> Iterator[FoundClaim]:
+        evidence_ids = list(dict.fromkeys(key for part in parts for mark in part.marks for key in mark.evidence_ids))
+        marked = any(part.marks for part in parts)
+        words = (", " if row else " ").join(text for part in parts if (text := part.words))
+        words = words.lstrip(".,;:!? ") if quoted else words
+        if marked or (not only_cited and asserts(words, self._language, leads=leads)):
+            kind = _kind(words, self._language, quoted=quoted)
+            yield FoundClaim("", words, kind, self._section, evidence_ids, parts, quoted, row)
+
+
+def _kind(words: str, language: str, *, quoted: bool) -> ClaimKind:
+    in_marks = sum(len(match[0]) for match in INLINE_QUOTE.finditer(words))
+    if quoted or in_marks >= MOSTLY_QUOTED * max(1, len(words)):
+        return ClaimKind.QUOTE
+    return ClaimKind.NUMERIC if find_quantities(words, language) else ClaimKind.GENERAL
+
+
+def without_claims(blocks: Blocks, claims: Iterable[FoundClaim]) -> Blocks:
+    """Return the tree without these claims; a paragraph or an item that has nothing else goes, too."""
+    gone = {sentence for claim in claims for sentence in claim.sentences}
+
+    return change_sentences(blocks, lambda each: replace(each, inlines=()) if each in gone else each)
+
+
+def judge(
+    words: str,
+    cited: Sequence[CitedWords],
+    registry: KnownAddresses,
+    language: str,
+    *,
+    quoted: bool = False,
+    verify: Verify = Verify.LIGHT,
+) -> Judged:
+    """Judge the words of a claim by rules beside the passages that it cites. Pure: an audit does it again."""
+    if not cited:
+        return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING)
+    if is_word_for_word(words, (item.quote for item in cited), registry):
+        return Judged(Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD)
+    if quoted or verify is Verify.OFF:
+        return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, NOT_THE_QUOTE if quoted else NOT_CHECKED)
+    about = [text for item in cited for text in (item.title, item.heading) if text]
+    judgement = check(words, [item.quote for item in cited], about, language)
+    return Judged(Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason)
+
+
+def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses) -> bool:
+    """Return whether the words of a claim are exactly one of the quotes, apart from their layout."""
+    forms = {bare_words(words), bare_words(_without_quotation_marks(words))} - {""}
+    for quote in quotes:
+        shown = registry.strip(clean_characters(quote))
+        if not forms.isdisjoint((bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown)))):
+            return True
+    return False
+
+
+def bare_words(text: str) -> str:
+    """Return the words and signs of a text without what only lays it out: fences, borders of cells, bullets."""
+    lines = BULLET.sub("", LAYOUT_LINE.sub("", text))
+    return " ".join(lines.translate(LAYOUT_SIGNS).split())
+
+
+def _without_quotation_marks(words: str) -> str:
+    whole = len(words) > 1 and words[0] + words[-1] in QUOTATION_MARKS
+    return words[1:-1].strip() if whole else words
+
+
+class PageWords:
+    """The stored text of a source as quotations are compared with it."""
+
+    def __init__(self, text: str, registry: KnownAddresses) -> None:
+        self._text = text
+        self._registry = registry
+
+    @cached_property
+    def _words(self) -> str:
+        shown = self._registry.strip(clean_characters(self._text))
+        return bare_words(shown) + "\n" + bare_words(NUMBER.sub("", shown))
+
+    def has(self, words: str) -> bool:
+        """Return whether the source has these words; layout and white space do not count."""
+        return bare_words(words) in self._words
+
+
+def unquote_other_words(blocks: Blocks, pages: Mapping[str, PageWords]) -> tuple[Blocks, int]:
+    """Make plain the block quotes whose words the sources that they cite do not have, and count them.
+
+    `pages` gives texts by evidence id; where one is missing nothing is decided.
+    """
+    made: list[Block] = []
+    count = 0
+    for block in blocks:
+        inside = [unquote_other_words(part, pages) for part in block.parts]
+        count += sum(each for _, each in inside)
+        cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
+        if any(not pages[key].has(claim.words) for claim in cited for key in claim.evidence_ids if key in pages):
+            count += 1
+            for part in block.parts[0]:
+                flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))
+                plain = part.kind == "paragraph"
+                made.append(replace(part, sentences=tuple(split(flat))) if plain else part)
+        else:
+            made.append(replace(block, parts=tuple(part for part, _ in inside)))
+    return tuple(made), count

@@ -1,0 +1,292 @@
+"""Drafts: a writer's text made fit to be stored, its shape, its sections, and revisions that lose nothing silently.
+
+A stored draft is Markdown that `write` made, with citations of passages as `[ev-…]`. A section is what stands under a
+heading of the second level; what comes before the first one, the title above all, is the head.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from temporalio import activity
+
+from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
+from activities.failure_translation import RECORDS
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
+from activities.reporting.claims import PageWords, unquote_other_words
+from activities.reporting.markdown import write
+from activities.reporting.tree import (
+    Block,
+    Blocks,
+    clean_characters,
+    heading,
+    parse,
+    sentences,
+)
+from contracts.addresses import normalized_text
+from contracts.evidence import ReportDraft
+from contracts.messages import JoinRequest, Removals, RevisedDraft, ReviseRequest
+from contracts.texts import shorten
+from providers.interfaces import ContentStore
+from providers.text import words
+from providers.verification.quantities import find_quantities
+
+MARKDOWN: Final = "text/markdown"
+TITLE_CHARACTERS: Final = 120
+SUMMARY_CHARACTERS: Final = 500
+SUMMARY_SENTENCES: Final = 3
+LEAD_SENTENCES: Final = 2
+LEAD_WORDS: Final = 14
+"""Of a sentence that leads from one section to the next; a longer one asserts more than where to read on."""
+SOURCE_HEADING: Final = re.compile(
+    r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
+    r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
+    r"(?: cited| used)?:?",
+    re.IGNORECASE,
+)
+SUMMARY_HEADING: Final = re.compile(
+    r"summary|short answer|abstract|overview|zusammenfassung|kurzantwort|résumé|resumen|sommario|samenvatting",
+    re.IGNORECASE,
+)
+SECTION_PLACE: Final = re.compile(r"\{\{? ?section (\d{1,3}) ?\}\}?", re.IGNORECASE)
+"""Where a section belongs, as the writer of the frame marks it."""
+
+
+# --- from a writer's text to a draft ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CleanDraft:
+    """A draft fit to be stored, and what was taken out of it."""
+
+    blocks: Blocks
+    unresolved: list[str]
+    foreign_urls: list[str]
+    unquoted: int
+    """Block quotes that became plain text, since no source that they cite has their words."""
+
+
+def clean_draft(
+    markdown: str, marks: DraftMarks, registry: KnownAddresses, pages: Mapping[str, PageWords]
+) -> CleanDraft:
+    """Make a draft of what a writer wrote: without foreign addresses, unknown citations and lists of sources.
+
+    `pages` gives the texts of sources by evidence id.
+    """
+    foreign: list[str] = []
+    blocks = parse(_unwrap(clean_characters(markdown)), marks, registry.filter(foreign), escapes=marks.exact)
+    blocks, unquoted = unquote_other_words(without_source_lists(blocks), pages)
+    return CleanDraft(blocks, list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign)), unquoted)
+
+
+def parse_draft(markdown: str) -> Blocks:
+    """Parse a stored draft: whatever looks like an evidence id is a citation."""
+    return parse(markdown, read_stored_marks)
+
+
+def _unwrap(text: str) -> str:
+    """Remove a code fence around the whole text that says Markdown, or in which a heading comes first."""
+    fence = r"\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#))(.*)\n\1\s*"
+    found = re.fullmatch(fence, text, re.DOTALL | re.IGNORECASE)
+    return found[2] if found else text
+
+
+def without_source_lists(blocks: Blocks) -> Blocks:
+    """Return the blocks without sections that list sources: a report lists those that are true."""
+    kept: list[Block] = []
+    skipped = 0
+    """Level of the heading of the list; 0 outside of one."""
+    for block in blocks:
+        if block.kind == "heading" and (not skipped or block.level <= skipped):
+            skipped = block.level if block.level > 1 and SOURCE_HEADING.fullmatch(block.words) else 0
+        if not skipped:
+            kept.append(block)
+    return tuple(kept)
+
+
+def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, list[str]]:
+    """Return a draft with the figures of its text, which is not stored yet, and the texts of its parts."""
+    texts = section_texts(blocks)
+    titles = (block.words for block in blocks if block.kind == "heading" and block.level == 1)
+    draft = base.model_copy(
+        update={
+            "title": shorten(next(titles, base.title), TITLE_CHARACTERS),
+            "summary": _summary(blocks),
+            "sections": [section.heading for section in split_sections(blocks) if section.heading],
+            "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
+            "characters": len("".join(texts).strip()),
+            "has_headings": any(block.kind == "heading" and block.level > 1 for block in blocks),
+            "evidence_ids": cited_evidence(blocks),
+        }
+    )
+    return draft, texts
+
+
+def _summary(blocks: Blocks) -> str:
+    """Return the first sentences of the summary, else of the first section with prose."""
+    sections = split_sections(blocks)
+    first = sorted(sections, key=lambda each: (not SUMMARY_HEADING.search(each.heading), not each.heading))
+    prose = (_prose(section.blocks) for section in first)
+    found = next((lines for lines in prose if lines), [])
+    taken = ""
+    for line in found[:SUMMARY_SENTENCES]:
+        longer = f"{taken} {line}".strip()
+        if len(longer) > SUMMARY_CHARACTERS:
+            break
+        taken = longer
+    return taken or shorten(" ".join(found), SUMMARY_CHARACTERS)
+
+
+def _prose(blocks: Iterable[Block]) -> list[str]:
+    """Return the sentences of paragraphs, lists and quotes."""
+    found: list[str] = []
+    for block in blocks:
+        found += [each.words for each in block.sentences if block.kind == "paragraph" and each.words]
+        for part in block.parts:
+            found += _prose(part)
+    return found
+
+
+# --- sections --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Section:
+    """A part of a draft; the head has no heading."""
+
+    heading: str
+    blocks: Blocks
+
+
+def split_sections(blocks: Blocks) -> list[Section]:
+    """Split a draft into its head, if it has one, and its sections."""
+    starts = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
+    found = [Section(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
+    head = blocks[: starts[0]] if starts else blocks
+    return [Section("", head), *found] if head else found
+
+
+def section_texts(blocks: Blocks) -> list[str]:
+    """Write the head and the sections: joined, they are the draft."""
+    texts = [write(section.blocks).text for section in split_sections(blocks)]
+    return [*(f"{text}\n" for text in texts[:-1]), *texts[-1:]]
+
+
+def find_losses(before: Blocks, after: Blocks, removes: Removals) -> list[str]:
+    """Return what a revision leaves out without a word: sections, their order, the title, citations."""
+    gone = {normalized_text(each) for each in removes.sections}
+    old, new = (
+        [normalized_text(section.heading) for section in split_sections(blocks) if section.heading]
+        for blocks in (before, after)
+    )
+    lost = dict.fromkeys(each for each in old if each not in new and each not in gone)
+    losses = [f"the section “{each}”" for each in lost]
+    moved = [each for each in old if each in new] != [each for each in new if each in old]
+    if moved and not losses and not removes.outline:
+        losses.append("the order of its sections")
+    if _has_title(before) and not _has_title(after):
+        losses.append("the title")
+    left = {*cited_evidence(after), *removes.evidence_ids}
+    return losses + [f"the citation {key}" for key in cited_evidence(before) if key not in left]
+
+
+def _has_title(blocks: Blocks) -> bool:
+    return any(block.kind == "heading" and block.level == 1 for block in blocks)
+
+
+def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
+    """Join a frame and sections that were written apart; the sections stay word for word.
+
+    The frame marks with `{{section N}}` where each belongs, and may lead over to it; a lead that asserts something is
+    left out, for it would be a claim without a source. Without marks the sections follow the frame's first section.
+    """
+    bodies = [_under_heading(blocks, text) for blocks, text in zip(sections, headings, strict=True)]
+    places = {place: int(found[1]) - 1 for place, block in enumerate(frame)
+              if (found := SECTION_PLACE.fullmatch(block.words)) and 0 < int(found[1]) <= len(bodies)}  # fmt: skip
+    if not places:
+        parts = [section.blocks for section in split_sections(frame)]
+        return tuple(block for part in [*parts[:2], *bodies, *parts[2:]] for block in part)
+    joined: list[Block] = []
+    used: list[int] = []
+    last = 0
+    for place, number in places.items():
+        between = frame[last:place]
+        if not used:
+            joined += between
+        if number not in used:
+            body = bodies[number]
+            joined += [body[0], *_lead(between), *body[1:]] if used else body
+            used.append(number)
+        last = place + 1
+    joined += [block for number, body in enumerate(bodies) if number not in used for block in body]
+    return (*joined, *frame[last:])
+
+
+def _lead(between: Blocks) -> Blocks:
+    """Return what is between two sections, if it only leads over."""
+    found = list(sentences(between))
+    asserted = any(each.marks or find_quantities(each.words) or len(each.words.split()) > LEAD_WORDS for each in found)
+    plain = all(block.kind == "paragraph" for block in between)
+    return between if plain and not asserted and len(found) <= LEAD_SENTENCES else ()
+
+
+def _under_heading(blocks: Blocks, text: str) -> Blocks:
+    """Return a section under one heading of the second level, with all others below it."""
+    first = blocks[0] if blocks and blocks[0].kind == "heading" and blocks[0].level <= 2 else None
+    top = replace(first, level=2) if first else heading(2, text)
+    rest = blocks[1:] if first else blocks
+    return (top, *(replace(each, level=max(3, each.level)) if each.kind == "heading" else each for each in rest))
+
+
+# --- the activities --------------------------------------------------------------------------------------------------
+class RevisionActivities:
+    """Puts drafts together and revises them."""
+
+    def __init__(self, content: ContentStore) -> None:
+        self._content = content
+
+    @activity.defn(name="join_report")
+    async def join_report(self, request: JoinRequest) -> ReportDraft:
+        """Join a frame and sections that were written apart into one draft."""
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+            documents = (request.frame.document, *request.sections)
+            frame, *sections = await asyncio.gather(*(self._content.get_text(each) for each in documents))
+            draft, parts = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
+            return await store_draft(self._content, draft, parts)
+
+    @activity.defn(name="revise_report")
+    async def revise_report(self, request: ReviseRequest) -> RevisedDraft:
+        """Make the next revision of a draft; one that silently loses something is refused."""
+        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+            before = await self._content.get_text(request.draft.document)
+            changed = {number: await self._content.get_text(each) for number, each in request.sections.items()}
+            whole = await self._content.get_text(request.text) if request.text else None
+            losses, blocks = await asyncio.to_thread(_revise, before, changed, whole, request.removes)
+            if losses:
+                return RevisedDraft(losses=losses)
+            base = request.draft.model_copy(update={"revision": request.draft.revision + 1})
+            draft, parts = await asyncio.to_thread(describe_draft, base, blocks)
+            return RevisedDraft(draft=await store_draft(self._content, draft, parts))
+
+
+def _join(
+    base: ReportDraft, frame: str, sections: Sequence[str], headings: Sequence[str]
+) -> tuple[ReportDraft, list[str]]:
+    joined = join_sections(parse_draft(frame), [parse_draft(each) for each in sections], headings)
+    return describe_draft(base, without_source_lists(joined))
+
+
+def _revise(before: str, changed: Mapping[int, str], whole: str | None, removes: Removals) -> tuple[list[str], Blocks]:
+    """Return the losses of a revision, and its blocks. The numbers of parts count the head from 0."""
+    old = parse_draft(before)
+    parts = [section.blocks for section in split_sections(old)]
+    new = [parse_draft(changed[number]) if number in changed else part for number, part in enumerate(parts)]
+    after = tuple(block for part in new for block in part) if whole is None else parse_draft(whole)
+    return find_losses(old, after, removes), after
+
+
+async def store_draft(content: ContentStore, draft: ReportDraft, parts: Sequence[str]) -> ReportDraft:
+    """Store the text of a draft as a whole and by sections, and return the draft with its documents."""
+    texts = ("".join(parts), *parts)
+    whole, *documents = await asyncio.gather(*(content.put_text(text, MARKDOWN) for text in texts))
+    return draft.model_copy(update={"document": whole, "section_documents": documents})

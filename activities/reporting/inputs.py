@@ -1,0 +1,228 @@
+"""Everything that a report is made of, gathered once for its three forms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import DraftMarks, citation_labels, number_citations
+from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge, without_claims
+from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
+from activities.reporting.passages import QuotedPassage, cut_passages
+from activities.reporting.tree import Blocks, CitationPlace, one_line, parse, sentences
+from activities.reporting.words import ReportWords
+from contracts.checking import Correction
+from contracts.evidence import ClaimVerdict, Finding, Source
+from contracts.outcome import Citation, Ending
+from contracts.request import Uncited
+from contracts.resolved import ResolvedResearch
+from contracts.state import ResearchState
+from contracts.strategies import writer_engine
+from contracts.texts import shorten
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
+from providers.errors import InvalidCall
+from providers.interfaces import SkippedFile
+from providers.verification.contradictions import find_contradictions
+
+
+@dataclass(frozen=True)
+class CitedSource:
+    """A source with the citation that stands for it, and its cited passages in order of first appearance."""
+
+    mark: CitationPlace
+    source: Source
+    passages: list[QuotedPassage]
+
+    @property
+    def label(self) -> str:
+        """What the text shows for it."""
+        return self.mark.label or str(self.mark.number)
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """A claim of the text with its verdict."""
+
+    claim: FoundClaim
+    judged: Judged
+    rests_on: list[str]
+    """The passages that the verdict rests on, where they are others than the claim cites."""
+
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """The parts of a report."""
+
+    state: ResearchState
+    resolved: ResolvedResearch
+    ending: Ending
+    product_version: str
+    title: str
+    body: Blocks
+    """The draft below its title, with numbers."""
+    claims: list[JudgedClaim]
+    citations: list[Citation]
+    """Every number of the run."""
+    passages: Mapping[str, QuotedPassage]
+    cited: list[CitedSource]
+    also_read: list[Source]
+    """Read in full, yet not cited."""
+    unread: list[Source]
+    """Found, yet not readable or not read."""
+    skipped: list[SkippedFile]
+    registry: KnownAddresses
+    contradictions: list[tuple[Finding, Finding]]
+    """Findings of different sources that cannot both be true."""
+    corrections: Sequence[Correction]
+    """What was done about claims that did not pass."""
+    replaced_list: bool
+    """The draft had a list of sources of its own, which ours replaces."""
+    uncited_removed: int
+    """Assertions without citations that were taken out as the request demands."""
+    unresolved: list[str]
+    """Citations of the draft that name nothing."""
+    foreign_urls: list[str]
+    """Addresses that were taken out of the draft."""
+
+    @cached_property
+    def words(self) -> ReportWords:
+        """The fixed sentences of this report."""
+        return ReportWords.of(self.state, self.resolved)
+
+    def why(self) -> str:
+        """Return why the run ended as it did; what failed comes before how the work happened to stop."""
+        if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
+            return self.words("parts_failed" if self.state.failed_branches else "complete_partial")
+        return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
+
+    def outcome(self) -> str:
+        """Return how the run ended."""
+        return self.words.name("outcome", self.ending.outcome.value)
+
+    def show(self, text: str) -> str:
+        """Return a foreign line (a title, a reason, a question) as a report may print it."""
+        return one_line(self.registry.strip(one_line(text)))
+
+
+def gather_inputs(
+    state: ResearchState,
+    draft: str | None,
+    texts: Mapping[str, str],
+    skipped: Sequence[SkippedFile],
+    product_version: str,
+    verdicts: Sequence[ClaimVerdict] = (),
+    corrections: Sequence[Correction] = (),
+) -> ReportInputs:
+    """Number the draft, judge its claims, and sort the sources.
+
+    `draft` is the text with evidence markers, None if the run wrote none; `texts` are the stored texts of every source
+    that evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
+    """
+    resolved, ending = state.resolved, state.ending
+    if resolved is None or ending is None:
+        raise InvalidCall("the state has no resolved request or does not know how the run ended")
+    passages = cut_passages(state.evidence, state.sources, texts)
+    quotes = (passage.quote for passage in passages.values())
+    registry = KnownAddresses.of([source.url for source in state.sources.values()], resolved.query, quotes)
+    foreign: list[str] = []
+    marks = DraftMarks({key.lower(): [key] for key in state.evidence})
+    parsed = parse(draft or "", marks, registry.filter(foreign))
+    title, blocks = _split_title(parsed)
+    title = title or (state.draft.title if state.draft else "") or resolved.query
+    body = without_source_lists(blocks)
+    free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
+    uncited = [each for each in find_claims(body, resolved.language) if not each.evidence_ids]
+    removed = uncited if free and resolved.uncited is Uncited.REMOVE else []
+    labels = citation_labels(resolved.citation_style, state.sources, registry)
+    numbered, citations = number_citations(without_claims(body, removed), state.evidence, state.citations, labels)
+    cited = _cited_sources(numbered, passages, state.sources)
+    others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]
+    given = {verdict.claim_id: verdict for verdict in verdicts}
+    compared = words_to_compare(passages, state.sources, registry)
+    claims = find_claims(numbered, resolved.language, uncited=free)
+    return ReportInputs(
+        state=state,
+        resolved=resolved,
+        ending=ending,
+        product_version=product_version,
+        title=one_line(registry.strip(shorten(title, TITLE_CHARACTERS))),
+        body=numbered,
+        claims=[_judged(each, given.get(each.id), compared, registry, resolved) for each in claims],
+        citations=citations,
+        passages=passages,
+        cited=cited,
+        also_read=[source for source in others if source.status is SourceStatus.FULL],
+        unread=[source for source in others if source.status is not SourceStatus.FULL],
+        skipped=list(skipped),
+        registry=registry,
+        contradictions=_contradictions(state, resolved.language),
+        corrections=corrections,
+        replaced_list=len(body) < len(blocks),
+        uncited_removed=len(removed),
+        unresolved=list(dict.fromkeys(marks.unresolved)),
+        foreign_urls=list(dict.fromkeys(foreign)),
+    )
+
+
+def _split_title(blocks: Blocks) -> tuple[str, Blocks]:
+    """Take off the title; other headings of the first level become sections."""
+    titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
+    rest = blocks[1:] if titled else blocks
+    lowered = (replace(each, level=2) if each.kind == "heading" and each.level == 1 else each for each in rest)
+    return blocks[0].words if titled else "", tuple(lowered)
+
+
+def _cited_sources(
+    body: Blocks, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
+) -> list[CitedSource]:
+    first: dict[int, CitationPlace] = {}
+    cited: dict[int, dict[str, QuotedPassage]] = {}
+    for mark in (mark for each in sentences(body) for mark in each.marks):
+        first.setdefault(mark.number, mark)
+        cited.setdefault(mark.number, {}).update({key: passages[key] for key in mark.evidence_ids})
+    return [
+        CitedSource(first[number], sources[next(iter(found.values())).evidence.source_id], list(found.values()))
+        for number, found in sorted(cited.items())
+    ]
+
+
+def words_to_compare(
+    passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source], registry: KnownAddresses
+) -> dict[str, CitedWords]:
+    """Return the passages by evidence id, as claims are compared with them and as `report.json` shows them."""
+    return {
+        key: CitedWords(
+            each.quote, registry.strip(each.evidence.heading), registry.strip(sources[each.evidence.source_id].title)
+        )
+        for key, each in passages.items()
+    }
+
+
+def _judged(
+    claim: FoundClaim,
+    given: ClaimVerdict | None,
+    compared: Mapping[str, CitedWords],
+    registry: KnownAddresses,
+    resolved: ResolvedResearch,
+) -> JudgedClaim:
+    """Return a claim with the verdict of the verification, else with that of the rules."""
+    if given is not None:
+        return JudgedClaim(claim, Judged(given.verdict, given.method, given.reason), given.evidence_ids)
+    cited = [compared[key] for key in claim.evidence_ids]
+    judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
+    return JudgedClaim(claim, judged, [])
+
+
+def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:
+    """Return what the analyses linked, and what rules find between findings of different ones."""
+    findings = state.findings
+    place = {finding.id: number for number, finding in enumerate(findings)}
+    linked = {
+        (min(place[one.id], place[other]), max(place[one.id], place[other]))
+        for one in findings
+        for other in one.contradicts
+        if other in place
+    }
+    sources = [finding.source_ids for finding in findings]
+    linked |= set(find_contradictions([finding.statement for finding in findings], sources, language))
+    return [(findings[one], findings[other]) for one, other in sorted(linked)]

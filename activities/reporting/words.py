@@ -1,0 +1,58 @@
+"""The sentences that a report prints about itself, by message id, in its own language."""
+
+from contracts.resolved import ResolvedResearch
+from contracts.state import ResearchState
+from contracts.strategies import writer_engine
+from contracts.vocabulary import EngineKind
+from providers.text import KNOWN_LANGUAGES, language_data
+from providers.told_sentences import translate
+
+
+class ReportWords:
+    """Fixed sentences in one language; those of English where the language is not known."""
+
+    def __init__(self, language: str) -> None:
+        words = language_data(language)
+        self.code = words.code
+        """The two letters of the language."""
+        self._messages = words.report
+
+    @classmethod
+    def of(cls, state: ResearchState, resolved: ResolvedResearch) -> "ReportWords":
+        """Make the words of the language that a report is in: the one asked of a model, else that of the question."""
+        by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
+        chosen = (resolved.report_language or "").split("-")[0].casefold() if by_model else ""
+        return cls(chosen if chosen in KNOWN_LANGUAGES else resolved.language)
+
+    def __call__(self, message: str, /, **values: object) -> str:
+        """Return a sentence with its values; whole numbers in groups of three."""
+        shown = {key: self.number(value) if isinstance(value, int) else value for key, value in values.items()}
+        return self._messages[message].format(**shown)
+
+    def number(self, value: int) -> str:
+        """Return a whole number in groups of three."""
+        return f"{value:,}".replace(",", self._messages["thousands"])
+
+    def count(self, noun: str, number: int) -> str:
+        """Return a number with its noun: `1 source`, `1,204 sources`."""
+        return self(f"{noun}_{'one' if number == 1 else 'many'}", count=number)
+
+    def name(self, kind: str, value: str) -> str:
+        """Return what a value (a role, a verdict, a method) is called; an unknown one is its own name."""
+        return self._messages.get(f"{kind}_{value}", value)
+
+    def translated(self, text: str) -> str:
+        """Return an English sentence of another part of the product in this language; others as they are."""
+        return translate(text, self.code)
+
+    def day(self, timestamp: str | None) -> str:
+        """Return the date of an ISO 8601 timestamp, or a statement that it is unknown."""
+        return timestamp[:10] if timestamp else self("unknown_day")
+
+    def moment(self, timestamp: str | None) -> str:
+        """Return date and minute of an ISO 8601 timestamp with its offset."""
+        if not timestamp:
+            return self("unknown_moment")
+        offset = f" {timestamp[-6:]}" if timestamp[-6:-5] in "+-" else ""
+        zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else offset
+        return timestamp[:16].replace("T", " ") + zone

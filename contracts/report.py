@@ -1,0 +1,252 @@
+"""The model of `report.json`: written by the renderer, read by the audit, the exports, and clients."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from contracts.base import Contract
+from contracts.checking import Correction, ReviewSummary
+from contracts.outcome import AgentDecision
+from contracts.vocabulary import ReportKind
+
+MARKDOWN_FILE: Final = "report.md"
+HTML_FILE: Final = "report.html"
+JSON_FILE: Final = "report.json"
+
+
+class ReportText(Contract):
+    """The text of `report.md`."""
+
+    markdown: str
+    sections: list[str] = []
+    """Headings of the second level."""
+    word_count: int = 0
+    """Of the body: without sources and method."""
+
+
+class ReportCorpus(Contract):
+    """The corpus that was searched."""
+
+    name: str
+    digest: str = ""
+    files: int = 0
+    skipped: int = 0
+    indexed_at: str = ""
+
+
+class ReportSource(Contract):
+    """A source that the run found; the texts are in the content store, by their hashes."""
+
+    id: str
+    url: str
+    title: str = ""
+    authors: list[str] = []
+    publisher: str | None = None
+    venue: str | None = None
+    doi: str | None = None
+    published_at: str | None = None
+    source_type: str = "web"
+    quality: str = ""
+    quality_reason: str = ""
+    content_hash: str | None = None
+    """SHA-256 of the bytes as they were fetched."""
+    text_hash: str | None = None
+    """SHA-256 of the text that was read from them."""
+    retrieved_at: str | None = None
+    status: str = ""
+    status_reason: str = ""
+    provider: str = ""
+    cited: bool = False
+    query_ids: list[str] = []
+
+
+class ReportEvidence(Contract):
+    """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
+
+    id: str
+    source_id: str
+    quote: str = Field(min_length=1)
+    quote_hash: str = ""
+    prefix: str = Field(default="", max_length=32)
+    suffix: str = Field(default="", max_length=32)
+    """Characters of the stored text around it."""
+    heading: str = ""
+    start: int = Field(default=0, ge=0)
+    end: int = Field(default=1, ge=1)
+    page: int | None = None
+
+
+class ReportFinding(Contract):
+    """A finding of an analysis with its passages."""
+
+    id: str
+    statement: str
+    confidence: str = ""
+    evidence_ids: list[str] = []
+    source_ids: list[str] = []
+    category: str | None = None
+    contradicts: list[str] = []
+
+
+class ReportGap(Contract):
+    """A gap that an analysis found."""
+
+    id: str
+    description: str
+    kind: str = ""
+    status: str = ""
+    severity: str = ""
+    priority: int = 1
+
+
+class ReportClaim(Contract):
+    """A statement of the text: `markdown[start:end] == text`."""
+
+    id: str
+    text: str
+    start: int = Field(default=0, ge=0)
+    end: int = Field(default=0, ge=0)
+    kind: str = ""
+    section: str = ""
+    citation_numbers: list[int] = []
+    evidence_ids: list[str] = []
+    """Empty for an assertion that cites nothing."""
+    verdict: str = ""
+    method: str = ""
+    reason: str = ""
+    rests_on: list[str] = []
+    """Passages that the verdict rests on, where they are others than the claim cites."""
+
+
+class ReportCitation(Contract):
+    """A number and its source."""
+
+    number: int
+    source_id: str
+    label: str = ""
+    """The words of the link that stands for the number in the text; empty where `[number]` does."""
+
+
+class ReportNode(Contract):
+    """A part of the plan."""
+
+    id: str
+    parent: str | None = None
+    depth: int = 0
+    kind: str = ""
+    needs_search: bool = True
+    text: str = ""
+    status: str = ""
+    status_reason: str = ""
+
+
+class ReportPlan(Contract):
+    """The plan."""
+
+    brief: str = ""
+    nodes: list[ReportNode] = []
+
+
+class ReportQuery(Contract):
+    """A sub-query and its search."""
+
+    id: str
+    text: str = ""
+    origin: str = ""
+    status: str = ""
+    status_reason: str = ""
+    error: str | None = None
+    provider: str | None = None
+    result_count: int | None = None
+
+
+class ReportVerification(Contract):
+    """Figures of the check of the claims; shares are of those that were judged."""
+
+    mode: str = ""
+    claims: int = 0
+    uncited_claims: int = 0
+    method_counts: dict[str, int] = {}
+    verdict_counts: dict[str, int] = {}
+    unsupported_share: float = 0.0
+    contradicted_share: float = 0.0
+    effective_citations: int = 0
+    """Citations of claims that are supported."""
+    warning: bool = False
+    strict: bool = False
+    not_reached: int = 0
+    correction_counts: dict[str, int] = {}
+    corrections: list[Correction] = []
+    review: ReviewSummary | None = None
+    passages_matched: int = 0
+    """Passages that are word for word in the stored texts: all of them, or there is no report."""
+    uncited_removed: int = 0
+    markers_removed: list[str] = []
+    addresses_removed: int = 0
+
+
+class Report(Contract):
+    """The content of `report.json`: the whole graph of evidence, so that any program can check the report."""
+
+    schema_version: Literal[1] = 1
+    product_version: str = ""
+    research_id: str = Field(max_length=200)
+    query: str = ""
+    effective_request: dict[str, Any] = {}
+    strategy: str = ""
+    engine_by_role: dict[str, str] = {}
+    models: list[str] = []
+    prompt_versions: dict[str, str] = {}
+    language: str = "en"
+    corpus: ReportCorpus | None = None
+    kind: ReportKind = ReportKind.REPORT
+    outcome: str = ""
+    stop_reason: str = ""
+    completeness: str = ""
+    iterations: int = 0
+    started_at: str | None = None
+    ended_at: str = ""
+    forms: dict[str, str] = {}
+    """SHA-256 of `report.md` and `report.html`."""
+    report: ReportText
+    sources: list[ReportSource] = []
+    evidence: list[ReportEvidence] = []
+    findings: list[ReportFinding] = []
+    gaps: list[ReportGap] = []
+    claims: list[ReportClaim] = []
+    citations: list[ReportCitation] = []
+    citations_count: int = 0
+    confidence_summary: dict[str, int] = {}
+    decisions: list[AgentDecision] = []
+    decisions_dropped: int = 0
+    plan: ReportPlan = ReportPlan()
+    queries: list[ReportQuery] = []
+    queries_failed: int = 0
+    usage: dict[str, Any] = {}
+    """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
+    verification: ReportVerification = ReportVerification()
+    degraded: list[str] = []
+    failed_branches: list[str] = []
+    limitations: list[str] = []
+
+    def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
+        """Give the cited sources with their numbers, in order."""
+        known = {source.id: source for source in self.sources}
+        for citation in sorted(self.citations, key=lambda each: each.number):
+            if citation.source_id in known:
+                yield citation.number, known[citation.source_id]
+
+
+class ReportUnusable(Exception):
+    """A `report.json` has another form than this version reads; the message names the field."""
+
+
+def read_report(document: Mapping[str, Any]) -> Report:
+    """Read a parsed `report.json`. Raises `ReportUnusable`."""
+    try:
+        return Report.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ReportUnusable(f"the report.json cannot be read: {place}: {first['msg']}") from None

@@ -1,0 +1,145 @@
+"""Claims: which sentences are some, under which ids, and what rules say of them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import DraftMarks, number_citations
+from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
+from activities.reporting.drafts import parse_draft
+from activities.reporting.markdown import Written, write
+from activities.reporting.tree import parse
+from contracts.evidence import Evidence
+from tests.unit.activities.reporting.sample import Sample
+
+SAMPLE = Sample()
+RULE, PROBLEM = SAMPLE.quote(SAMPLE.rule), SAMPLE.quote(SAMPLE.problem)
+A, B, C = "ev-aa", "ev-bb", "ev-cc"
+SOURCES = {A: "src-1", B: "src-2", C: "src-1"}
+EVIDENCE = {key: Evidence(id=key, source_id=source, start=0, end=5) for key, source in SOURCES.items()}
+AWKWARD = "It is *not* so [7], see https://elsewhere.test/x_y, <stdin>.\n\nA 2nd\u200b paragraph | with 50 % & more."
+CITED = {A: CitedWords(RULE, "", "A page"), B: CitedWords(PROBLEM, "", "A page"), C: CitedWords(AWKWARD, "", "A page")}
+REGISTRY = KnownAddresses.of(["https://good.test/page"])
+
+
+def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
+    """The claims of a draft as they are in a report with numbers."""
+    blocks = parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([]))
+    blocks, _ = number_citations(blocks, EVIDENCE, [], {})
+    return find_claims(blocks), write(blocks)
+
+
+def judged(draft: str) -> Judged:
+    """The verdict on the only claim of a draft."""
+    (claim,), _ = numbered(draft)
+    return judge(claim.words, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en", quoted=claim.quoted)
+
+
+@pytest.mark.parametrize(
+    ("draft", "texts"),
+    [
+        (f"First one. Second [{A}]. Third.", ["Second [1]."]),
+        (f"First. Second. [{A}] Third.", ["Second. [1]"]),
+        (f"First. Second.[{A}] Third [{B}].", ["Second.[1]", "Third [2]."]),
+        (f"Version 9.5, i.e. the old one, works [{A}]. Next.", ["Version 9.5, i.e. the old one, works [1]."]),
+        (f"1. Item one [{A}].\n2. Item two [{B}]\n", ["Item one [1].", "Item two [2]"]),
+        (f"## Heading [{A}]\n\nText.", ["Heading [1]"]),
+        (f"[{A}] says so. Next.", ["[1] says so."]),
+        (f"Wrapped\nline [{A}]\nhere. Next.", ["Wrapped line [1] here."]),
+        (f"| a | b |\n|---|---|\n| x | [{A}] |\n| y | z |\n", ["x | [1]"]),
+        (f"> One. Two. [{A}]\n>\n> Three. [{B}]\n", ["One. Two. [1]", "Three. [2]"]),
+        (f"> - one\n> - two\n>\n> [{A}]", ["one\n> - two\n>\n> [1]"]),
+        (f"> ```\n> code\n> ```\n>\n> [{A}]", ["code\n> ```\n>\n> [1]"]),
+        (f"> One. [{A}] Invented.", ["One. [1] Invented."]),
+        (f"Both [{A}][{B}]. Next.", ["Both [1][2]."]),
+        ("`[ev-x]` alone.", []),
+    ],
+)
+def test_claims_are_the_pieces_that_carry_citations(draft: str, texts: list[str]) -> None:
+    """A claim is the sentence, the row or the quoted passage to which a number belongs, at its exact place (X-7)."""
+    claims, written = numbered(draft)
+    assert [written.text[slice(*claim.place(written))] for claim in claims if claim.evidence_ids] == texts
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "PostgreSQL was released in 1996.",
+        "This report shows that sales fell by 5 %.",
+        "No evidence of life on Mars was found by the probe.",
+        "See also that costs rose by 12 percent in 2020.",
+        "The report by the ministry covers all rivers.",
+    ],
+)
+def test_assertion_without_a_citation_is_a_claim(sentence: str) -> None:
+    """Nothing that says how the world is passes for a word about the report; an extractive text has cited claims alone."""
+    (claim,) = find_claims(parse_draft(sentence))
+    assert not claim.evidence_ids
+    assert find_claims(parse_draft(sentence), uncited=False) == []
+
+
+def test_questions_labels_and_leads_are_no_claims() -> None:
+    """Neither what leads over to a list nor a short label asserts something."""
+    draft = f"# T\n\nWhich one is faster?\n\nThe main differences are:\n\n- Bloom filters\n- Reads cost more [{A}]\n"
+    (claim,) = find_claims(parse_draft(draft))
+    assert (claim.words, claim.section) == ("Reads cost more", "")
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        f"> {RULE} [{A}]",
+        f"> “{RULE}” [{A}]",
+        f"> {RULE.replace(' every ', chr(10) + '> every ')} [{A}]",
+        f"   1. It is so:\n\n      > {RULE} [{A}]\n",
+        f"> {RULE} [{A}][{B}]",
+        f"{RULE} [{A}]",
+        "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7\\]").replace("|", "\\|").split("\n"))
+        + f" [{C}]",
+    ],
+)
+def test_passage_that_is_the_quote_is_supported(draft: str) -> None:
+    """A passage word for word as quoted is supported by comparison, whatever line breaks, signs and addresses it has."""
+    claims, _ = numbered(draft)
+    claim = claims[-1]
+    found = judge(claim.words, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en", quoted=claim.quoted)
+    assert (found.verdict, found.method) == ("supported", "verbatim")
+    assert "elsewhere" not in claim.words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        RULE.replace("two", "three"),
+        RULE + " And more.",
+        RULE[:-20],
+        f"Not: {RULE}",
+        RULE.replace("every table in every database", "every database in every table"),
+        PROBLEM,
+    ],
+)
+def test_passage_with_other_words_is_not_supported(words: str) -> None:
+    """A passage that is not word for word the one it cites is unverified, also if only the order differs (invariant 15)."""
+    found = judged(f"> {words} [{A}]")
+    assert (found.verdict, found.method) == ("unverified", "none")
+
+
+SIGNS = ["\n\n", "\n", "> ", "- ", "1. ", "`x` ", "**", "| a |\n|---|\n| ", "```\n", "# ", "    ", "(", ")", "\\"]
+WORDS = ["The dam is safe. ", "word ", "e.g. ", "🐘 ", "é", "? ", f"[{A}]", f"[{B}], [{C}] "]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(SIGNS + WORDS), max_size=40).map("".join))
+def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
+    """Places are exact, claims do not overlap, together they have every citation, and rendering changes no id."""
+    claims, written = numbered(draft)
+    places = [claim.place(written) for claim in claims]
+    assert places == sorted(places)
+    assert all(one[1] <= other[0] for one, other in pairwise(places))
+    marked = [sentence for sentence in written.places if sentence.marks]
+    assert [each for claim in claims for each in claim.sentences if each.marks] == marked
+    drafted = find_claims(parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([])))
+    assert [claim.id for claim in drafted] == [claim.id for claim in claims]
