@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock histories configuration requirements bench bench-web storm overload outages soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint style format lock histories configuration requirements bench bench-web overload outages soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -39,7 +39,6 @@ help:
 	@echo '  make requirements              generate docs/requirements.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
-	@echo '  make storm                     many workers against services that refuse (ten minutes)'
 	@echo '  make overload                  forty runs where half of them fit (two minutes)'
 	@echo '  make outages                   Redis away or full, workers killed: what a run loses (ten minutes)'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
@@ -173,9 +172,6 @@ bench: setup
 bench-web: setup
 	@$(BIN)/python -m benchmarks.web_runs
 	@$(BIN)/python -m benchmarks.scaling
-
-storm: setup
-	@$(BIN)/python -m benchmarks.storm
 
 overload: setup
 	@$(BIN)/python -m benchmarks.overload

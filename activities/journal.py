@@ -8,19 +8,16 @@ from typing import Any, Final
 
 import structlog
 
-from activities.metrics import JOURNAL_HITS, count
+from activities.failures import count
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace
 
-LEASE_SECONDS: Final = 2.5
-"""A killed attempt blocks its call no longer than this: when the server notices, 3.5 s after a beat that was sent
-within the last second, the next attempt is let in."""
-RENEW_SECONDS: Final = 1.0
-MOST_TOLD: Final = 10_000
-AWAY: Final = "what workers share cannot be reached: until it can, this machine alone remembers paid calls"
-BACK: Final = "what workers share can be reached again"
+LEASE_SECONDS: Final = 12.0
+"""A killed attempt blocks its call for this long at most: its lease has expired when the server lets the next attempt
+in, 15 s after its last heartbeat."""
+RENEW_SECONDS: Final = 4.0
 
 log = structlog.get_logger()
 
@@ -35,15 +32,11 @@ class CallJournal:
         *,
         lease_seconds: float = LEASE_SECONDS,
         renew_seconds: float = RENEW_SECONDS,
-        most_told: int = MOST_TOLD,
     ) -> None:
-        """`most_told` runs are remembered as told that this machine is on its own."""
         self._calls = calls
         self._codec = codec
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
-        self._most_told = most_told
-        self._told_away: dict[str, None] = {}
 
     async def answer(self, engine: Engine, task: EngineTask, *, instead: ProviderError | None = None) -> EngineAnswer:
         """The stored answer of this very request, else a new one, or the error `instead` of making one.
@@ -54,19 +47,13 @@ class CallJournal:
         key, research_id = self._key(task), task.input.research_id
         stored = await self._calls.begin(key, research_id, self._lease_seconds)
         if stored is not None:
-            count(JOURNAL_HITS)
-            answer = self._take(stored, task)
-            # The attempt that made it was lost, and with it what it may have told.
-            self._told_away.pop(research_id, None)
-        elif instead is not None:
+            count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
+            return self._take(stored, task)
+        if instead is not None:
             await self._give_up(key)
             raise instead
-        else:
-            async with self._keep_lease(key):
-                answer = await finish_within_grace(self._make(engine, task, key))
-        # In front, because of many warnings only the first are shown; not stored, for it is true only now.
-        answer.warnings[:0] = self._change_of_reach(research_id)
-        return answer
+        async with self._keep_lease(key):
+            return await finish_within_grace(self._make(engine, task, key))
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
         """A stored answer. Made for another operation of the run it costs nothing more: its use was told already."""
@@ -83,18 +70,6 @@ class CallJournal:
         """The request itself is the name, not what it is made for: a run never pays for the same request twice."""
         request = task.input
         return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
-
-    def _change_of_reach(self, research_id: str) -> list[str]:
-        """What a run has not been told yet of whether workers share this journal."""
-        if self._calls.degraded == (research_id in self._told_away):
-            return []
-        if not self._calls.degraded:
-            del self._told_away[research_id]
-            return [BACK]
-        self._told_away[research_id] = None
-        if len(self._told_away) > self._most_told:
-            del self._told_away[next(iter(self._told_away))]
-        return [AWAY]
 
     async def _make(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
         try:

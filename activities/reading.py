@@ -9,8 +9,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.assessment.source_assessment import Judge, best_quality
-from activities.attempts import Past, count_attempts
-from activities.failure_translation import READING, RECORDS, translate_errors
+from activities.failures import READING, attempt
 from activities.permitted import check_permission
 from activities.roles.untrusted import INVISIBLE
 from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit
@@ -18,7 +17,7 @@ from contracts.lenient import line_of
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
 from providers.domains import domains_named
-from providers.errors import Retryable, SourceUnreadable
+from providers.errors import RateLimited, SourceUnreadable, StoreUnavailable, Unavailable
 from providers.interfaces import ContentStore, ExtractedDocument, Notebooks, SourceReader
 
 MOST_WARNINGS: Final = 5
@@ -26,7 +25,7 @@ MOST_AUTHORS: Final = 50
 LONGEST_TITLE: Final = 500
 LONGEST_NAME: Final = 200
 LONGEST_LABEL: Final = 100
-SITE_PATIENCE_SECONDS: Final = 180.0
+WAIT_SECONDS: Final = 180.0
 """Time for which a page is waited for when its site says to wait, or when others read from it."""
 MARGIN: Final = 8
 """Times its limit up to which a statement of a page is cleaned."""
@@ -57,37 +56,23 @@ class ReadingActivities:
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
-        async with count_attempts(READING) as past:
+        async with attempt(READING):
             check_permission(request.permission)
             if request.holds_private:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            with translate_errors(RECORDS):
-                request, hit = await self._notebooks.complete_read(request)
+            request, hit = await self._notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
                 document = await self._reader.read(
                     request.url, tenant=request.tenant, domains=domains, corpus_digest=request.corpus_digest
                 )
-            except Retryable as error:
-                self._check_wait(error, past)
+            except (RateLimited, Unavailable) as error:
+                if not isinstance(error, StoreUnavailable):
+                    error.patience = WAIT_SECONDS if isinstance(error, RateLimited) else request.patience_seconds
                 raise
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
-            with translate_errors(RECORDS):
-                return await self._archive(request, hit, document)
-
-    def _check_wait(self, error: Retryable, past: Past) -> None:
-        """Raise `SourceUnreadable` asked_to_wait if a site asks for more time than a page, or this read, has."""
-        info, now = activity.info(), self._clock()
-        waited = now.timestamp() - past.begun if past.begun is not None else 0.0
-        left = SITE_PATIENCE_SECONDS - waited
-        if info.schedule_to_close_timeout is not None:
-            end = info.scheduled_time + info.schedule_to_close_timeout
-            left = min(left, (end - now).total_seconds())
-        if left <= (error.retry_after or 0.0):
-            asked = f"{error.retry_after:.0f} s" if error.retry_after else "once more"
-            message = f"the site asks to wait {asked}, longer than its pages are waited for"
-            raise SourceUnreadable("asked_to_wait", message) from error
+            return await self._archive(request, hit, document)
 
     async def _archive(self, request: ReadRequest, hit: SearchHit | None, document: ExtractedDocument) -> ReadRecord:
         media_type = _line(document.media_type, LONGEST_LABEL)

@@ -10,10 +10,9 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from activities.assessment.source_assessment import best_quality
-from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
 from activities.configuration import ResearchConfiguration
 from activities.earlier_run import sources_to_offer
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.preparation import RunRefused, resolve, resolve_again
 from contracts import failures
 from contracts.agents import PrepareAgentRequest, PreparedAgent
@@ -68,7 +67,7 @@ class RecordsActivities:
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
         """Resolve the request; load the session to go on from; take the run's turn if there is room for it."""
         asked = ResearchRequest.model_validate_json(request.request_json)
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             try:
                 if asked.continue_from:
                     return await self._with_turn(request, await self._go_on(request, asked, asked.continue_from))
@@ -86,13 +85,13 @@ class RecordsActivities:
     @activity.defn(name="prepare_agent")
     async def prepare_agent(self, request: PrepareAgentRequest) -> PreparedAgent:
         """Keep what an agent was given: its calls refer to it."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             return PreparedAgent(resolved_entry=await self._notebooks.write(request.resolved))
 
     @activity.defn(name="save_session")
     async def save_session(self, request: SaveRequest) -> SessionRef:
         """Write a checkpoint as readable JSON: the stored state with what has changed since."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
+        async with attempt(RECORDS):
             state = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
             await self._sessions.save(request.research_id, text, closed=request.closed)
@@ -104,7 +103,7 @@ class RecordsActivities:
     @activity.defn(name="read_document")
     async def read_document(self, request: DocumentPieceRequest) -> DocumentPiece:
         """A piece of a report, a session or the text of a source."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
         return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))

@@ -5,16 +5,15 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import count_attempts, send_heartbeats
 from activities.earlier_run import offer
-from activities.failure_translation import RECORDS, SEARCHING, translate_errors
+from activities.failures import SEARCHING, attempt, send_heartbeats
 from activities.permitted import check_permission
 from contracts.evidence import SearchHit
 from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
 from contracts.request import EARLIER
-from providers.errors import NotConfigured
+from providers.errors import NotConfigured, RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import Notebooks, SearchProvider
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
@@ -52,17 +51,23 @@ class SearchingActivities:
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised."""
-        async with count_attempts(SEARCHING) as past:
+        async with attempt(SEARCHING) as history:
             check_permission(request.permission)
             if request.provider == EARLIER:
-                with translate_errors(RECORDS):
-                    known = await self._notebooks.read(request.earlier_entry, HitsEntry)
+                known = await self._notebooks.read(request.earlier_entry, HitsEntry)
                 return await self._by_reference(request, offer(known.hits, request))
             provider = self._providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            response = await self._by_reference(request, await provider.search(request))
-            return response if past.spent == Usage() else response.model_copy(update={"spent_before": past.spent})
+            try:
+                found = await provider.search(request)
+            except (RateLimited, Unavailable) as error:
+                error.patience = None if isinstance(error, StoreUnavailable) else request.patience_seconds
+                raise
+            response = await self._by_reference(request, found)
+            if history.usage == Usage():
+                return response
+            return response.model_copy(update={"spent_before": history.usage})
 
     async def _by_reference(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """The response with labels of its hits: address, DOI, and titles of the first ones. The rank is the place.
@@ -81,8 +86,7 @@ class SearchingActivities:
                 resolved_entry=request.resolved_entry,
                 hits=[_shortened(hit) for hit in response.hits],
             )
-            with translate_errors(RECORDS):
-                entry = await self._notebooks.write(found)
+            entry = await self._notebooks.write(found)
         return response.model_copy(
             update={"hits": labels, "entry": entry, "warnings": response.warnings[:MOST_WARNINGS]}
         )

@@ -6,8 +6,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.roles.grounding import Headings, load_documents
 from contracts.addresses import digest, evidence_id
 from contracts.evidence import Evidence
@@ -50,7 +49,7 @@ class SelectionActivities:
     @activity.defn(name="select_evidence")
     async def select_evidence(self, request: SelectionRequest) -> SelectedEvidence:
         """Choose passages, and keep those that can be cited in an entry of the notebook."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             sources = await self._notebooks.complete_extracts(request.sources)
             texts = await self._texts(sources)
             chosen: Selected = await self._isolated.call(

@@ -4,8 +4,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from contracts.messages import QueueTurn, TurnRequest
 from providers.errors import RateLimited
 from providers.interfaces import RunQueue
@@ -24,7 +23,7 @@ class TurnActivities:
     @activity.defn(name="take_turn")
     async def take_turn(self, request: TurnRequest) -> QueueTurn:
         """Place 0 once the run may begin; before that only news: the server asks again, and the history stays short."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             turn = await self._queue.take(request.research_id, request.tenant)
             if turn.place and not is_news(turn.place, request.told):
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)

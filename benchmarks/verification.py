@@ -35,7 +35,7 @@ from providers.verification.rules import check
 from tests.fakes.many_sources import large_request, large_world
 from tests.fakes.messages_api import MessagesApi
 from workflows.driver import Driver
-from workflows.phases.claim_verification import VERIFICATION
+from workflows.phases.checking import VERIFICATION
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of

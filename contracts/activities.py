@@ -23,8 +23,6 @@ from contracts.messages import (
     ReadRequest,
     RenderedReport,
     RenderRequest,
-    RevisedDraft,
-    ReviseRequest,
     SaveRequest,
     SearchRequest,
     SearchResponse,
@@ -85,12 +83,6 @@ async def join_report(request: JoinRequest) -> ReportDraft:
     raise AssertionError("a signature is never run")
 
 
-@activity.defn(name="revise_report")
-async def revise_report(request: ReviseRequest) -> RevisedDraft:
-    """Make the next revision of a draft, or say what it would lose."""
-    raise AssertionError("a signature is never run")
-
-
 @activity.defn(name="save_session")
 async def save_session(request: SaveRequest) -> SessionRef:
     """Write a checkpoint."""
@@ -136,7 +128,6 @@ SIGNATURES = (
     read_source,
     select_evidence,
     join_report,
-    revise_report,
     save_session,
     render_report,
     weigh_claims,

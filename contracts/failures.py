@@ -32,9 +32,17 @@ WORKER_STOPPED: Final = "WorkerStopped"
 INPUT_UNPROCESSABLE: Final = "InputUnprocessable"
 """A text from outside ended, more than once, the process that worked on it."""
 SOURCE_UNREADABLE: Final = "SourceUnreadable"
+SOURCE_UNAVAILABLE: Final = "SourceUnavailable"
+"""A site that does not answer, or answers 5xx, for longer than one page of several is waited for."""
 STORAGE_FULL: Final = "StorageFull"
 SESSION_CHANGED: Final = "SessionChanged"
 """The stored session is not the one that a change was made for: the whole state must be sent."""
 CONTENT_MISSING: Final = "ContentMissing"
 CONTENT_CORRUPT: Final = "ContentCorrupt"
 STORE_UNAVAILABLE: Final = "StoreUnavailable"
+
+PASSING: Final = frozenset(
+    {RATE_LIMITED, CALL_IN_FLIGHT, STORAGE_FULL, STORE_UNAVAILABLE, MODEL_UNAVAILABLE, SEARCH_UNAVAILABLE}
+    | {SOURCE_UNAVAILABLE, WORKER_STOPPED}
+)
+"""Failures that may pass. A workflow sees one only after the time for its call: it names an outage."""

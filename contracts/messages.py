@@ -100,6 +100,8 @@ class SearchRequest(Terse):
     """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
     permission: Permission | None = None
     """Without a valid one nothing is asked."""
+    patience_seconds: float | None = None
+    """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
 
 class SearchResponse(Terse):
@@ -157,6 +159,8 @@ class ReadRequest(Terse):
     """Without a valid one nothing is asked."""
     wants_title: bool = False
     """Whether the title is not known where the read is asked for."""
+    patience_seconds: float = 10.0
+    """Time for which a site that does not answer, or answers 5xx, is tried."""
 
 
 class ReadRecord(Terse):
@@ -354,38 +358,6 @@ class ApplyRequest(Terse):
     proposals: list[str]
     """Hashes of the entries of proposals."""
     answers: list[str] = []
-
-
-class Removals(Terse):
-    """What a revision leaves out on purpose."""
-
-    sections: list[str] = []
-    """Headings."""
-    evidence_ids: list[str] = []
-    """Passages that are not cited any more."""
-    outline: bool = False
-    """Whether the sections may stand in another order."""
-
-
-class ReviseRequest(Terse):
-    """A draft, and what is to become of it."""
-
-    research_id: str
-    tenant: str = "default"
-    draft: ReportDraft
-    sections: dict[int, DocumentRef] = {}
-    """New texts of parts by their numbers from 0, the head included; all others stay word for word."""
-    text: DocumentRef | None = None
-    """A new text of the whole report, in place of `sections`."""
-    removes: Removals = Removals()
-
-
-class RevisedDraft(Terse):
-    """The next revision, or why there is none."""
-
-    draft: ReportDraft | None = None
-    losses: list[str] = []
-    """What it would have left out without saying so; then it was refused."""
 
 
 class JoinRequest(Terse):

@@ -47,6 +47,8 @@ SESSION: Final = "session"
 EVENTS: Final = "events"
 
 CORPUS_SCHEME: Final = "corpus:"
+CORPUS_PROVIDER: Final = "corpus"
+"""Name of the search provider of a corpus."""
 
 FAIRNESS_KEY_CHARACTERS: Final = 64
 """How much of a tenant's name the server takes as its fairness key."""

@@ -1,6 +1,6 @@
 """A request resolved against the configuration of the workers: limits, engine, providers, gates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -222,6 +222,18 @@ class ResolvedResearch(Contract):
         if self.follow_up is None:
             return self.context
         return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
+
+    def without_providers(self, unavailable: Mapping[str, str]) -> "ResolvedResearch":
+        """Mark providers as unavailable (name → reason); the description of the egress follows."""
+        providers = [
+            choice.model_copy(update={"available": False, "reason": unavailable[choice.name]})
+            if choice.name in unavailable
+            else choice
+            for choice in self.providers
+        ]
+        hosts = [choice.host for choice in providers if choice.available and choice.host is not None]
+        egress = where_text_goes(self.model_host, hosts, pages=bool(hosts))
+        return self.model_copy(update={"providers": providers, "web": bool(hosts), "egress": egress})
 
 
 class Permission(Terse):

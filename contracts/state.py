@@ -1,5 +1,6 @@
 """The one mutable model: the state of a run, owned by its workflow."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
@@ -10,6 +11,7 @@ from contracts.evidence import Candidate, Evidence, Finding, Gap, QueryRecord, R
 from contracts.outcome import (
     AgentDecision,
     Citation,
+    Counts,
     Ending,
     Event,
     GateResult,
@@ -227,6 +229,31 @@ class ResearchState(BaseModel):
     def high_quality_sources(self) -> list[Source]:
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
+
+    def clashing_ids(self, fresh: Iterable[Evidence]) -> set[str]:
+        """Return the ids under which another passage is known already: one must never hide another."""
+        return {
+            item.id
+            for item in fresh
+            if (known := self.evidence.get(item.id))
+            and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
+        }
+
+    def counts(self) -> Counts:
+        """Count everything there is now."""
+        return Counts(
+            iterations=self.iteration,
+            sub_queries=len(self.plan.sub_queries),
+            sources=len(self.readable_sources()),
+            sources_cited=len({citation.source_id for citation in self.citations}),
+            duplicates=self.duplicates,
+            findings=len(self.findings),
+            evidence=len(self.evidence),
+            passages_cited=len(set(self.draft.evidence_ids)) if self.draft else 0,
+            gaps_open=len(self.unaddressed_gaps()),
+            gaps=len(self.gaps),
+            documents_searched=self.documents_searched,
+        )
 
     def note_entry(self, entry: str | None) -> None:
         """Remember an entry of the notebook; each stands once."""

@@ -4,8 +4,10 @@ ProviderError
 ├── Retryable                 trying again may help
 │   ├── RateLimited           told to wait (`retry_after` seconds, already clamped)
 │   ├── Unavailable           5xx, overloaded, connection reset, timeout
-│   │   └── SharedStateUnavailable  the store that workers share does not answer
-│   └── CallInFlight          another attempt holds the lease of this call (`retry_after`)
+│   │   └── StoreUnavailable  a store of ours does not answer: documents, sessions
+│   │       └── SharedStateUnavailable  the store that workers share
+│   ├── CallInFlight          another attempt holds the lease of this call (`retry_after`)
+│   └── StorageFull           no room left where data is kept
 ├── Rejected                  trying again cannot help
 │   ├── NotConfigured         a key or an address is missing or wrong (the message says what to set)
 │   ├── InvalidCall           the provider refuses this very call
@@ -15,11 +17,10 @@ ProviderError
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
 │       └── ContentCorrupt    a stored document is not what its hash says
-├── AnswerUnusable            a paid answer that cannot be used
-│   ├── InvalidOutput         not of the schema (`problem` is fit for a repair prompt)
-│   ├── AnswerCut             stopped at the output cap
-│   └── AnswerRefused         the model declined
-└── StorageFull               no room left where data is kept
+└── AnswerUnusable            a paid answer that cannot be used
+    ├── InvalidOutput         not of the schema (`problem` is fit for a repair prompt)
+    ├── AnswerCut             stopped at the output cap
+    └── AnswerRefused         the model declined
 """
 
 from contracts.outcome import Usage
@@ -37,6 +38,9 @@ class ProviderError(Exception):
 class Retryable(ProviderError):
     """Trying again may help."""
 
+    patience: float | None = None
+    """Seconds after the first attempt for which the call is tried again; None: as long as it has time."""
+
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
@@ -52,7 +56,11 @@ class Unavailable(Retryable):
     """The provider did not answer properly."""
 
 
-class SharedStateUnavailable(Unavailable):
+class StoreUnavailable(Unavailable):
+    """A store of ours does not answer: of documents, sessions, or what workers share."""
+
+
+class SharedStateUnavailable(StoreUnavailable):
     """The store that workers share does not answer, or takes no changes.
 
     `kind` is one of: silent, full, read_only, too_few_replicas, no_disk, forbidden (a command or key that the user may
@@ -156,7 +164,7 @@ class AnswerRefused(AnswerUnusable):
     """The model declined to answer."""
 
 
-class StorageFull(ProviderError):
+class StorageFull(Retryable):
     """No room left."""
 
 

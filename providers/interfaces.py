@@ -274,10 +274,6 @@ class SourceReader(Protocol):
 class CallStore(Protocol):
     """Journal of paid calls and single-flight in one: an answered call is never paid again."""
 
-    @property
-    def degraded(self) -> bool:
-        """Whether only this machine's workers share it at the moment, although more should."""
-
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
         """Take the call: None if it is ours to make now, else the stored answer.
 
@@ -309,7 +305,7 @@ class StoredValue:
 class SharedStore(Protocol):
     """Small values that all workers share, changed atomically, forgotten by the store's own clock.
 
-    Everything that workers agree on is built upon it: paid calls, caches, limits, politeness, circuits. Every method
+    Everything that workers agree on is built upon it: paid calls, caches, limits, politeness. Every method
     raises `SharedStateUnavailable` when the store cannot be used at the moment, and `StorageFull`.
     """
 
@@ -336,12 +332,11 @@ class Permit(Protocol):
 class Limiter(Protocol):
     """The limits of outside services, shared by all workers."""
 
-    def permit(self, service: str, holder: str, tokens: int = 0) -> AbstractAsyncContextManager[Permit]:
-        """Allow one call to a service for the time of the block.
+    def permit(self, service: str, tokens: int = 0) -> AbstractAsyncContextManager[Permit]:
+        """Allow one call to a service for the time of the block; `tokens` is an estimate.
 
-        `holder` is the logical operation: told to wait, it keeps its place for when it comes back. Raises
-        `RateLimited` before the block when the call must wait, `retry_after` saying how long. A `RateLimited` that
-        the block raises makes all workers wait that long.
+        Raises `RateLimited` before the block when the call must wait `retry_after` seconds. A `RateLimited` or
+        `Unavailable` that the block raises makes all workers wait.
         """
 
 

@@ -33,9 +33,8 @@ from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
-from providers.shared.limiter import SharedLimiter
+from providers.shared.limits import ServiceLimits, SharedLimiter
 from providers.shared.politeness import Politeness
-from providers.shared.rates import ServiceLimits
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.left_behind import LEFT_BEHIND
@@ -120,14 +119,10 @@ async def _contents(
         await refresh_corpora(library)
     isolated: IsolatedCalls = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
     activities: dict[str, list[Callable[..., Any]]] = {}
-    degraded: Callable[[], bool] = bool
     if pools & SHARING_POOLS:
         shared = await stack.enter_async_context(open_shared_state(settings))
-        degraded = partial(getattr, shared, "degraded")
-        alone = ServiceLimits(requests=settings.workers.alone_requests_per_minute)
         limits = {**search_limits(settings), **model_limits(settings)}
-        limiter = SharedLimiter(shared.store, limits, alone=alone)
-        stack.push_async_callback(limiter.close)
+        limiter = SharedLimiter(shared.store, limits)
         if "models" in pools:
             activities["models"] = await _role_activities(settings, client, content, notebooks, shared, limiter, stack)
         if "search" in pools:
@@ -142,7 +137,7 @@ async def _contents(
             activities["records"] = await _records(
                 settings, client, library, content, notebooks, shared, isolated, stack
             )
-    return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), degraded=degraded)
+    return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
 
 
 async def _records(
@@ -183,7 +178,6 @@ async def _records(
         verifying.conclude_check,
         verifying.apply_corrections,
         revising.join_report,
-        revising.revise_report,
         TurnActivities(queue).take_turn,
     ]
 
@@ -198,7 +192,6 @@ async def _reading(
     stack: AsyncExitStack,
 ) -> Callable[..., Any]:
     politeness = Politeness(shared.store)
-    stack.push_async_callback(politeness.close)
     web = await stack.enter_async_context(open_web_reader(settings, children, product_version(), politeness=politeness))
     reader = RoutedReader(library, CachedReader(web, content, shared.cache))
     judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
@@ -270,7 +263,7 @@ def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModel
 def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
     """The configured limits by service, under the names by which the engine asks the limiter."""
     return {
-        f"model/{name}": ServiceLimits(endpoint.requests_per_minute, 60.0, endpoint.tokens_per_minute)
+        f"model/{name}": ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
         for name, endpoint in settings.models.endpoints.items()
         if endpoint.requests_per_minute is not None or endpoint.tokens_per_minute is not None
     }

@@ -96,13 +96,11 @@ def free_bytes(folder: Path) -> int | None:
 MEASURED_EVERY_SECONDS: Final = 10.0
 
 
-async def measure_now_and_then(meter: MetricMeter, folder: Path, degraded: Callable[[], bool]) -> None:
+async def measure_now_and_then(meter: MetricMeter, folder: Path) -> None:
     """Renew the gauges until cancelled."""
     free = meter.create_gauge("research_free_bytes", "Room left where the process writes", "By")
-    away = meter.create_gauge("research_shared_state_degraded", "1 while Redis cannot be used, else 0")
     while True:
         room = await asyncio.to_thread(free_bytes, folder)
         if room is not None:
             free.set(room)
-        away.set(int(degraded()))
         await asyncio.sleep(MEASURED_EVERY_SECONDS)

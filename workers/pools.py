@@ -62,8 +62,6 @@ class PoolContents:
     """By pool name."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Overrides of `DEFAULT_SLOTS` by pool name."""
-    degraded: Callable[[], bool] = lambda: False
-    """Whether what workers share cannot be reached at the moment."""
 
 
 def choose_pools(names: str | None) -> tuple[str, ...]:

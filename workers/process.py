@@ -85,7 +85,7 @@ async def serve_pools(
     ):
         runtime = connection.client.service_client.config.runtime
         if runtime is not None:
-            gauges = asyncio.create_task(measure_now_and_then(runtime.metric_meter, settings.home, contents.degraded))
+            gauges = asyncio.create_task(measure_now_and_then(runtime.metric_meter, settings.home))
             stack.callback(gauges.cancel)
         health = None
         if options.health_port is not None:

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from activities.searching import SearchingActivities
 from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
-from providers.errors import NotConfigured, ProviderError
+from providers.errors import NotConfigured
 from providers.interfaces import Limiter, Notebooks, SearchProvider
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
@@ -23,8 +23,7 @@ from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
-from providers.shared.circuit_breaker import CircuitBreaker
-from providers.shared.rates import ServiceLimits
+from providers.shared.limits import ServiceLimits
 from workers.settings.loading import APPLICATION, Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.web_search import WebSearchSettings
@@ -32,7 +31,6 @@ from workers.shared_state import SharedState
 
 REMEMBERED_SECONDS: Final = 60.0
 """Time for which a worker remembers whether a provider could be reached."""
-CIRCUIT_OPEN: Final = "circuit breaker open after repeated failures"
 
 
 async def open_searching(
@@ -46,63 +44,40 @@ async def open_searching(
     """Create the activities with every usable provider; the stack closes their connections."""
     opened = open_search_providers(settings.web_search, contact=settings.web.contact, model=search_model(settings))
     web = await stack.enter_async_context(opened)
-    circuits = CircuitBreaker(shared.store)
     prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
     cached = {
         name: CachedSearch(
-            LimitedSearch(provider, service_of(name), limiter, circuits, prices.get(name)),
+            LimitedSearch(provider, service_of(name), limiter, prices.get(name)),
             shared.cache,
             getattr(provider, "instance", ""),
         )
         for name, provider in web.items()
     }
-    return SearchingActivities({library.name: library, **cached}, Availability(web, circuits).unavailable, notebooks)
+    return SearchingActivities({library.name: library, **cached}, Availability(web).unavailable, notebooks)
 
 
 def service_of(provider: str) -> str:
-    """The key of a provider in rate limits and circuit breakers."""
+    """The key of a provider in limits and pauses."""
     return f"search/{provider}"
 
 
 def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
     """The configured rate limits by service."""
     configured = settings.search.requests_per_minute
-    return {service_of(name): _per_minute(rate) for name, rate in configured.items()}
-
-
-def _per_minute(rate: float) -> ServiceLimits:
-    """A whole number of requests, in the shortest window that gives the rate."""
-    requests = max(1, int(rate))
-    return ServiceLimits(requests=requests, window_seconds=60.0 * requests / rate)
+    return {service_of(name): ServiceLimits(requests_per_minute=rate) for name, rate in configured.items()}
 
 
 class Availability:
-    """The providers that a run can use: those that can be reached and whose circuit breaker is closed."""
+    """Reachability of the providers."""
 
-    def __init__(self, providers: Mapping[str, SearchProvider], circuits: CircuitBreaker) -> None:
+    def __init__(self, providers: Mapping[str, SearchProvider]) -> None:
         self._providers = providers
-        self._circuits = circuits
         self._known: dict[str, tuple[float, str | None]] = {}
 
     async def unavailable(self, names: Sequence[str]) -> dict[str, str]:
-        """The providers that a run should not use, each with the reason.
-
-        An open circuit breaker excludes a provider while another one is left; after half a minute one run tries it
-        again. If no other provider can be reached, those with an open breaker are used nevertheless: as with models, a
-        breaker saves time where there is an alternative, and is no reason to refuse a run.
-        """
+        """Return the providers that cannot be reached, each with the reason."""
         reasons = await asyncio.gather(*(self._why_unreachable(name) for name in names))
-        missing = {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
-        reachable = [name for name in names if name not in missing]
-        allowed = await asyncio.gather(*(self._allows(name) for name in reachable))
-        open_ = [name for name, allows in zip(reachable, allowed, strict=True) if not allows]
-        return missing if len(open_) == len(reachable) else missing | dict.fromkeys(open_, CIRCUIT_OPEN)
-
-    async def _allows(self, name: str) -> bool:
-        try:
-            return await self._circuits.allow(service_of(name))
-        except ProviderError:  # breakers only save time: without them every provider is used
-            return True
+        return {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
 
     async def _why_unreachable(self, name: str) -> str | None:
         known = self._known.get(name)

@@ -8,13 +8,12 @@ from typing import Final, Literal
 from providers.interfaces import CallStore, SharedStore
 from providers.shared.cache import Cache
 from providers.shared.paid_calls import SharedCallStore
-from providers.shared.stores.fallback_store import FallbackStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
 SHARED_FILE: Final = "shared.sqlite3"
-"""In RESEARCH_HOME: everything without Redis; with Redis, what this machine needs while Redis is unreachable."""
+"""In RESEARCH_HOME: what workers of one machine share without Redis."""
 
 QUICK_SECONDS: Final = 2.0
 """How long caches and limits wait for a locked file: they can do without it, the journal cannot."""
@@ -27,34 +26,26 @@ class SharedState:
     calls: CallStore
     cache: Cache
     store: SharedStore
-    """For rate limits, politeness and circuit breakers."""
+    """For limits, politeness and the queue of runs."""
     kind: Literal["redis", "sqlite"]
-    fallback: FallbackStore | None = None
-    """With Redis: knows whether Redis is unreachable."""
-
-    @property
-    def degraded(self) -> bool:
-        """Whether this machine cannot reach Redis now, so that it takes only a share of each rate limit."""
-        return self.fallback is not None and self.fallback.degraded
 
 
 @asynccontextmanager
 async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
-    """Open the shared state for the block. An unreachable Redis is no error: see `degraded`.
+    """Open the shared state for the block. An unreachable Redis is no error yet: calls that need it wait.
 
     Raises `NotConfigured` if REDIS_URL is malformed or the file cannot be used, and `StorageFull`.
     """
-    journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
-            store = FallbackStore(RedisSharedStore(settings.redis_url.get_secret_value()), journal)
+            store = RedisSharedStore(settings.redis_url.get_secret_value())
             stack.push_async_callback(store.close)
-            state = SharedState(SharedCallStore(store), Cache(store), store, "redis", store)
+            yield SharedState(SharedCallStore(store), Cache(store), store, "redis")
         else:
+            journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
             leases = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
             quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False, patience_seconds=QUICK_SECONDS)
             for each in (journal, leases, quick):
                 stack.push_async_callback(each.close)
-            state = SharedState(SharedCallStore(journal, leases), Cache(quick), quick, "sqlite")
-        await journal.get("opened")  # reports an unusable file now, not in the middle of a run
-        yield state
+            await journal.get("opened")  # reports an unusable file now, not in the middle of a run
+            yield SharedState(SharedCallStore(journal, leases), Cache(quick), quick, "sqlite")

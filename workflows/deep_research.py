@@ -1,6 +1,7 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -16,26 +17,19 @@ from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, ResearchRequest
-from contracts.resolved import Permission, ProviderChoice, ResolvedResearch
+from contracts.resolved import Permission, ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
-from workflows.phases.counts import counts_of
-from workflows.phases.provider_searches import CORPUS
-from workflows.rules.provider_choice import with_providers, without
+from workflows.messages import PersonMessages, StateQueries
+from workflows.phases.human_gate import WaitHooks
 from workflows.run.activity_options import check_options, prepare_options, turn_options
 from workflows.run.call_errors import describe_unforeseen, describe_unstarted, is_cancelled, reason_of
+from workflows.run.checkpoints import resume_state
 from workflows.run.context import RunContext
-from workflows.run.host import TemporalHost
-from workflows.run.payloads import json_of
-from workflows.run.person_messages import PersonMessages
+from workflows.run.host import TemporalHost, json_of
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
-from workflows.run.run_metrics import measure_ending
-from workflows.run.state_queries import StateQueries
-from workflows.run.web_ui_details import CurrentDetails, DetailsWatchers, details_markdown
-from workflows.run_status import status_of
+from workflows.status import CurrentDetails, DetailsWatchers, details_markdown, status_of
 from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
@@ -46,6 +40,8 @@ ENDS_AS_FAILURE: Final = {
     Outcome.REFUSED: failures.REFUSED,
 }
 """Outcomes of a run that has begun and gives no report, with the type of the failure."""
+
+MILLION = 1_000_000
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
@@ -100,7 +96,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 return
             saved = await run.checkpoints.save_with_events()
             await workflow.wait_condition(workflow.all_handlers_finished)
-            if not saved or self._inbox.holds_something:
+            if not saved or self._inbox.has_messages:
                 # What was asked for since the save would be lost with this history: the next boundary tries again.
                 return
             again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
@@ -113,7 +109,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if workflow.info().continued_run_id is None:
                 await self._check_after_approval(run)
 
-        around = AroundWaits(start_history_anew, take_turn, check_providers)
+        around = WaitHooks(start_history_anew, take_turn, check_providers)
         driver = Driver(run, strategy, around, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
@@ -121,13 +117,13 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if is_cancelled(error):
                 raise
             failure = self._fail(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
-            await driver.keep_failed()
+            await driver.save_failed()
             raise failure from None
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
             failure = self._fail(run, _unforeseen(error).message)
-            await driver.keep_failed()
+            await driver.save_failed()
             raise failure from None
         await run.watchers.enter_phase(run)
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -181,10 +177,10 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if is_cancelled(error):
                 raise
             raise _refusal_of(resolved.research_id, error) from None
-        providers = without(resolved.providers, checked.unavailable)
-        if not any(choice.available for choice in providers):
-            raise _nothing_to_search(resolved, providers)
-        return prepared.model_copy(update={"resolved": with_providers(resolved, providers)})
+        resolved = resolved.without_providers(checked.unavailable)
+        if not any(choice.available for choice in resolved.providers):
+            raise _nothing_to_search(resolved)
+        return prepared.model_copy(update={"resolved": resolved})
 
     async def _check_after_approval(self, run: ResearchRun) -> None:
         """The same once a person has approved the plan: nothing leaves before. Raises `Interrupted`."""
@@ -193,12 +189,12 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             return
         options = check_options(run.operation("check-providers"), run.remaining_work_seconds())
         checked = await run.within_limits(run.host.execute(activities.check_providers, argument, options))
-        providers = without(run.resolved.providers, checked.unavailable)
-        if not any(choice.available for choice in providers):
+        resolved = run.resolved.without_providers(checked.unavailable)
+        if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
             await run.checkpoints.save(closed=True)
-            raise _nothing_to_search(run.resolved, providers)
-        run.state.resolved = with_providers(run.resolved, providers)
+            raise _nothing_to_search(resolved)
+        run.state.resolved = resolved
         for name, why in checked.unavailable.items():
             run.note("status", f"not searched: {name}: {why}", level="warning")
 
@@ -289,7 +285,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             research_id=workflow.info().workflow_id,
             outcome=outcome,
             stop_reason=reason,
-            counts=counts_of(state),
+            counts=state.counts(),
             usage=state.usage,
             degraded=state.degraded,
             failed_branches=state.failed_branches,
@@ -334,7 +330,7 @@ class WorkflowWatchers(DetailsWatchers):
 
 def providers_to_check(resolved: ResolvedResearch, permission: Permission | None) -> CheckProvidersRequest | None:
     """What those who search are to look at; None where nothing but a corpus is searched."""
-    web = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS]
+    web = [choice.name for choice in resolved.providers if choice.available and choice.name != names.CORPUS_PROVIDER]
     asked = {"research_id": resolved.research_id, "tenant": resolved.tenant, "providers": web}
     return CheckProvidersRequest(**asked, permission=permission) if web else None
 
@@ -375,8 +371,8 @@ def _stopped_before_it_began(research_id: str) -> ApplicationError:
     return _end_early(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
-def _nothing_to_search(resolved: ResolvedResearch, providers: list[ProviderChoice]) -> ApplicationError:
-    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in providers), *resolved.advice])
+def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
+    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
     return _end_early(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 
@@ -405,3 +401,19 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
         message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result
+
+
+def measure_ending(result: ResearchResult, state: ResearchState | None = None) -> None:
+    """Count a run that has ended with what it used, and the sources that it could not read, by reason."""
+    meter = workflow.metric_meter()
+    ending = {"outcome": result.outcome.value, "stop_reason": result.stop_reason.value}
+    meter.create_counter("research_runs", "Runs that ended, by outcome and stop reason").add(1, ending)
+    meter.create_counter("research_tokens", "Tokens that runs used").add(result.usage.tokens)
+    cost = round(result.usage.known_cost_usd * MILLION)
+    meter.create_counter("research_cost_micro_usd", "What runs cost, as far as prices are known").add(cost)
+    seconds = meter.create_histogram_float("research_run_seconds", "How long runs worked", "s")
+    seconds.record(result.usage.active_seconds, {"outcome": result.outcome.value})
+    dropped = meter.create_counter("research_sources_dropped", "Sources that could not be read, by reason")
+    sources = state.sources.values() if state is not None else ()
+    for reason, number in Counter(one.status_reason for one in sources if one.status is SourceStatus.FAILED).items():
+        dropped.add(number, {"reason": reason})

@@ -1,7 +1,26 @@
-"""Every workflow that the pool `workflows` runs."""
+"""The workflows of the pool `workflows`, with the smallest of them: pieces of documents for clients of the engine."""
 
+from temporalio import workflow
+from temporalio.common import RawValue
+
+from contracts import activities, names
+from contracts.messages import DocumentPiece, DocumentPieceRequest
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
-from workflows.research_document import ResearchDocumentWorkflow
+from workflows.run.activity_options import record_options
+from workflows.run.host import TemporalHost, parse_argument
+
+
+@workflow.defn(name=names.RESEARCH_DOCUMENT, failure_exception_types=[TypeError])
+class ResearchDocumentWorkflow:
+    """Serves a stored document, in pieces of at most 1 MB, to clients that reach only the engine."""
+
+    @workflow.run
+    async def run(self, request: RawValue) -> DocumentPiece:
+        """Read the piece. Raises `ApplicationError` for an invalid request."""
+        parsed = parse_argument(DocumentPieceRequest, request)
+        options = record_options("read-document", f"read {parsed.name}")
+        return await TemporalHost(None, parsed.tenant).execute(activities.read_document, parsed, options)
+
 
 WORKFLOWS: list[type] = [DeepResearchWorkflow, ResearchAgentWorkflow, ResearchDocumentWorkflow]

@@ -1,24 +1,33 @@
 """The child workflow `research-agent`: one agent, from its task to what it found."""
 
-from pydantic import ValidationError
+import asyncio
+
 from temporalio import workflow
 from temporalio.common import RawValue
-from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.exceptions import ActivityError, FailureError
 
-from contracts import failures, names
-from contracts.agents import AgentReport, AgentRequest, TaskResult
+from contracts import activities, names
+from contracts.agents import AgentReport, AgentRequest, PrepareAgentRequest, TaskResult
 from contracts.outcome import ResearchStatus
-from contracts.parse_request import error_lines
 from contracts.state import ResearchState
-from contracts.vocabulary import StopReason
-from workflows.agent_driver import AgentDriver
-from workflows.phases.asking import AroundWaits
-from workflows.run.call_errors import describe_unforeseen
-from workflows.run.host import TemporalHost
-from workflows.run.payloads import json_of
-from workflows.run.state_queries import StateQueries
-from workflows.run.web_ui_details import CurrentDetails, DetailsWatchers, details_markdown
-from workflows.run_status import status_of
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, RunStatus, StopReason
+from workflows.driver import Driver
+from workflows.messages import StateQueries
+from workflows.phases.analysis import analyze_without_model
+from workflows.phases.human_gate import WaitHooks
+from workflows.rules.agents import scoped_state, task_result
+from workflows.rules.sub_queries import skip_unfinished
+from workflows.run.activity_options import record_options
+from workflows.run.call_errors import describe_unforeseen, is_cancelled, reason_of
+from workflows.run.context import Watchers
+from workflows.run.host import Host, TemporalHost, parse_argument
+from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.research_run import ResearchRun
+from workflows.status import CurrentDetails, DetailsWatchers, details_markdown, status_of
+from workflows.strategies import ScopedStrategy, scoped_strategy_of
+
+STOPPED = "it was told to stop"
+NO_TIME = "no time was left for its report"
 
 
 @workflow.defn(name=names.RESEARCH_AGENT, failure_exception_types=[TypeError])
@@ -34,11 +43,11 @@ class ResearchAgentWorkflow(StateQueries):
     @workflow.run
     async def run(self, request: RawValue) -> TaskResult:
         """Do the task. An error that no code foresaw is told in the result: the run goes on without this agent."""
-        asked = _parse(request)
+        asked = parse_argument(AgentRequest, request)
         resolved = asked.resolved
         self._host = TemporalHost(resolved.priority, resolved.tenant, self._details.renew)
         self._driver = driver = AgentDriver(
-            asked, self._host, DetailsWatchers(self._details.renew), AroundWaits(self._start_history_anew)
+            asked, self._host, DetailsWatchers(self._details.renew), WaitHooks(self._start_history_anew)
         )
         self._asked = asked
         try:
@@ -68,11 +77,80 @@ class ResearchAgentWorkflow(StateQueries):
             workflow.continue_as_new(self._asked.model_copy(update={"packed_state": self._shown_state().pack()}))
 
 
-def _parse(request: RawValue) -> AgentRequest:
-    try:
-        return AgentRequest.model_validate_json(json_of(request))
-    except ValidationError as error:
-        lines = error_lines(error)
-        raise ApplicationError(
-            "\n".join(lines), {"lines": lines}, type=failures.INVALID_REQUEST, non_retryable=True
-        ) from None
+class AgentDriver:
+    """One agent, from its request to its result. It ends with a result whatever happens."""
+
+    def __init__(
+        self, request: AgentRequest, host: Host, watchers: Watchers | None = None, around: WaitHooks | None = None
+    ) -> None:
+        """`around` begins a history anew where that is due."""
+        self._request = request
+        self._host = host
+        self._watchers = watchers
+        self._around = around
+        self.state = ResearchState(resolved=request.resolved, task=request.task)
+        """Its own state; the one to go by once it has begun."""
+
+    async def conduct(self) -> TaskResult:
+        """Work on the task. Cancelled, it returns what it has; no further call is made then."""
+        try:
+            return await self._conduct()
+        except asyncio.CancelledError:
+            return self.result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
+        except ActivityError as error:
+            if is_cancelled(error):
+                return self.result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
+            why = f"{error.activity_type} failed: {reason_of(error)}"
+            return self.result(StopReason.PROVIDER_OUTAGE, AgentReport(), why)
+
+    async def _conduct(self) -> TaskResult:
+        await self._begin()
+        run = ResearchRun(self.state, Inbox(), self._host, self._watchers)
+        strategy = scoped_strategy_of(self._request.task.strategy)
+        await run.watchers.enter_phase(run)
+        run.clock.set_alarm()
+        driver = Driver(run, strategy, self._around, stored=True)
+        try:
+            reason = await driver.work()
+        finally:
+            run.clock.cancel_alarm()
+        run.inbox.closing = True
+        run.inbox.clear()
+        skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
+        report, problem = await self._conclude(run, strategy, reason)
+        run.note("run.finished", problem or report.summary or reason.value, outcome=reason.value)
+        return self.result(reason, report, problem)
+
+    async def _begin(self) -> None:
+        now = self._host.now().timestamp()
+        entry = ""
+        if not self._request.packed_state:
+            options = record_options(f"{self._request.task.id}/prepare", "keep what the agent was given")
+            asked = PrepareAgentRequest(resolved=self._request.resolved)
+            entry = (await self._host.execute(activities.prepare_agent, asked, options)).resolved_entry
+        self.state = scoped_state(self._request, entry, now)
+
+    async def _conclude(
+        self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason
+    ) -> tuple[AgentReport, str]:
+        """Its report, within the time that is kept for it, and why there is less than there should be."""
+        problem = "" if reason in NATURAL_STOPS else STOP_REASON_TEXTS[reason]
+        alarm = asyncio.ensure_future(self._ring(run))
+        try:
+            if reason not in NATURAL_STOPS:
+                await analyze_without_model(run)
+            return await strategy.conclude(run, reason), problem
+        except Interrupted:
+            return AgentReport(), f"{problem}; {NO_TIME}" if problem else NO_TIME
+        finally:
+            alarm.cancel()
+            run.inbox.clear()
+
+    async def _ring(self, run: ResearchRun) -> None:
+        await self._host.sleep(max(0.0, run.remaining_seconds()), "until the agent must have answered")
+        run.inbox.interrupt(StopReason.BUDGET_TIME)
+
+    def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
+        """What the agent brings back, made of what its state holds now."""
+        self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
+        return task_result(self.state, self.state.counts(), reason, report, problem)

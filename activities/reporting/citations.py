@@ -7,7 +7,6 @@ the writer was given count. What is in a quotation is a page's word: it stays a 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
@@ -38,21 +37,18 @@ GROUP: Final = re.compile(rf"[\[【［(（]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[\
 OWN_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in square brackets that nothing escapes: what a reader would take for a citation of ours."""
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
-SAME_WORDS: Final = (24, 12, 4, 0)
-"""Letters and digits before a group that a source must have before it, too: as many as a quotation has."""
 
 
 @dataclass
 class DraftMarks:
-    """The pass that recognises the citations of a draft; a name of nothing is taken out and noted.
+    """The pass that recognises the citations of a draft.
 
     `passages` gives evidence ids by names in small letters. With `exact` only square brackets count: the text is a
-    program's. `pages` are the texts that the writer was shown.
+    program's. Another name is taken out and noted; in a quotation it stays a word.
     """
 
     passages: Mapping[str, Sequence[str]]
     exact: bool = True
-    pages: Iterable[str] = ()
     unresolved: list[str] = field(default_factory=list)
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
@@ -75,32 +71,16 @@ class DraftMarks:
         for match in (OWN_GROUP if self.exact else GROUP).finditer(run.text):
             names = [name.lstrip("^").lower() for name in re.findall(ITEM, match["items"], re.IGNORECASE)]
             known = [identity for name in names for identity in self.passages.get(name, ())]
-            if not (known and all(name in self.passages for name in names)):
-                around = next((start for start, end in quotes if start <= match.start() < end), None)
-                if quoted or match[0][0] in "(（" or (around is not None and self._is_of_page(run.text, around, match)):
-                    continue
-                self.unresolved += [name for name in names if name not in self.passages]
+            unknown = [name for name in names if name not in self.passages]
+            quoted_here = quoted or any(start <= match.start() < end for start, end in quotes)
+            if unknown and (quoted_here or match[0][0] in "(（"):
+                continue
+            self.unresolved += unknown
             before = run.text[last : match.start()]
             pieces.append(replace(run, text=before if known else before.rstrip(" ")))
             pieces += [CitationPlace(tuple(dict.fromkeys(known)))] if known else []
             last = match.end()
         return [*pieces, replace(run, text=run.text[last:])]
-
-    def _is_of_page(self, text: str, quote: int, match: re.Match[str]) -> bool:
-        """Return whether a page has this group behind the words from the start of the quote."""
-        before = _last_letters(text, quote, match.start())
-        count = next(count for count in SAME_WORDS if count <= len(before))
-        return (before[len(before) - count :], _fold(match["items"])) in self._groups_of_pages
-
-    @cached_property
-    def _groups_of_pages(self) -> set[tuple[str, str]]:
-        known: set[tuple[str, str]] = set()
-        for text in self.pages:
-            for match in GROUP.finditer(text):
-                before = _last_letters(text, 0, match.start())
-                known |= {(before[len(before) - count :], _fold(match["items"])) for count in SAME_WORDS
-                          if count <= len(before)}  # fmt: skip
-        return known
 
 
 def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
@@ -110,29 +90,22 @@ def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # n
     return DraftMarks({key.lower(): [key] for key in found})(inlines, quoted=True) if found else inlines
 
 
-def _merge_neighbours(inlines: list[Inline]) -> list[Inline]:
+def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
     """Make one citation of several with at most a comma between them."""
     merged: list[Inline] = []
     for inline in inlines:
-        gap = merged[-1] if merged and isinstance(merged[-1], Run) else None
-        before = merged[-2] if gap and len(merged) > 1 else merged[-1] if merged else None
-        near = gap is None or gap.text.strip(" ") in ("", ",", ";")
-        if isinstance(inline, CitationPlace) and isinstance(before, CitationPlace) and near:
-            del merged[-2 if gap else -1 :]
-            merged.append(CitationPlace(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids)))))
-        else:
+        if isinstance(inline, Run):
             merged.append(inline)
+            continue
+        match merged[-2:]:
+            case [CitationPlace(), Run(text)] if text.strip(" ") in ("", ",", ";"):
+                merged.pop()
+        earlier: tuple[str, ...] = ()
+        if merged and isinstance(before := merged[-1], CitationPlace):
+            earlier = before.evidence_ids
+            merged.pop()
+        merged.append(CitationPlace(tuple(dict.fromkeys((*earlier, *inline.evidence_ids)))))
     return merged
-
-
-def _last_letters(text: str, start: int, place: int) -> str:
-    """Return the last letters and digits before a place."""
-    letters = [sign for sign in text[max(start, place - 4 * SAME_WORDS[0]) : place] if sign.isalnum()]
-    return "".join(letters)[-SAME_WORDS[0] :].lower()
-
-
-def _fold(items: str) -> str:
-    return "".join(items.lower().split())
 
 
 def cited_evidence(blocks: Blocks) -> list[str]:

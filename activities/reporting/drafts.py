@@ -1,4 +1,4 @@
-"""Drafts: a writer's text made fit to be stored, its shape, its sections, and revisions that lose nothing silently.
+"""Drafts: a writer's text made fit to be stored, its shape, and its sections.
 
 A stored draft is Markdown that `write` made, with citations of passages as `[ev-…]`. A section is what stands under a
 heading of the second level; what comes before the first one, the title above all, is the head.
@@ -13,8 +13,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.attempts import MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
 from activities.reporting.claims import PageWords, unquote_other_words
@@ -27,9 +26,8 @@ from activities.reporting.tree import (
     parse,
     sentences,
 )
-from contracts.addresses import normalized_text
 from contracts.evidence import ReportDraft
-from contracts.messages import JoinRequest, Removals, RevisedDraft, ReviseRequest
+from contracts.messages import JoinRequest
 from contracts.texts import shorten
 from providers.interfaces import ContentStore
 from providers.text import words
@@ -172,28 +170,6 @@ def section_texts(blocks: Blocks) -> list[str]:
     return [*(f"{text}\n" for text in texts[:-1]), *texts[-1:]]
 
 
-def find_losses(before: Blocks, after: Blocks, removes: Removals) -> list[str]:
-    """Return what a revision leaves out without a word: sections, their order, the title, citations."""
-    gone = {normalized_text(each) for each in removes.sections}
-    old, new = (
-        [normalized_text(section.heading) for section in split_sections(blocks) if section.heading]
-        for blocks in (before, after)
-    )
-    lost = dict.fromkeys(each for each in old if each not in new and each not in gone)
-    losses = [f"the section “{each}”" for each in lost]
-    moved = [each for each in old if each in new] != [each for each in new if each in old]
-    if moved and not losses and not removes.outline:
-        losses.append("the order of its sections")
-    if _has_title(before) and not _has_title(after):
-        losses.append("the title")
-    left = {*cited_evidence(after), *removes.evidence_ids}
-    return losses + [f"the citation {key}" for key in cited_evidence(before) if key not in left]
-
-
-def _has_title(blocks: Blocks) -> bool:
-    return any(block.kind == "heading" and block.level == 1 for block in blocks)
-
-
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
     """Join a frame and sections that were written apart; the sections stay word for word.
 
@@ -240,7 +216,7 @@ def _under_heading(blocks: Blocks, text: str) -> Blocks:
 
 # --- the activities --------------------------------------------------------------------------------------------------
 class RevisionActivities:
-    """Puts drafts together and revises them."""
+    """Puts drafts together."""
 
     def __init__(self, content: ContentStore) -> None:
         self._content = content
@@ -248,25 +224,11 @@ class RevisionActivities:
     @activity.defn(name="join_report")
     async def join_report(self, request: JoinRequest) -> ReportDraft:
         """Join a frame and sections that were written apart into one draft."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
+        async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
             frame, *sections = await asyncio.gather(*(self._content.get_text(each) for each in documents))
             draft, parts = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
             return await store_draft(self._content, draft, parts)
-
-    @activity.defn(name="revise_report")
-    async def revise_report(self, request: ReviseRequest) -> RevisedDraft:
-        """Make the next revision of a draft; one that silently loses something is refused."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES):
-            before = await self._content.get_text(request.draft.document)
-            changed = {number: await self._content.get_text(each) for number, each in request.sections.items()}
-            whole = await self._content.get_text(request.text) if request.text else None
-            losses, blocks = await asyncio.to_thread(_revise, before, changed, whole, request.removes)
-            if losses:
-                return RevisedDraft(losses=losses)
-            base = request.draft.model_copy(update={"revision": request.draft.revision + 1})
-            draft, parts = await asyncio.to_thread(describe_draft, base, blocks)
-            return RevisedDraft(draft=await store_draft(self._content, draft, parts))
 
 
 def _join(
@@ -274,15 +236,6 @@ def _join(
 ) -> tuple[ReportDraft, list[str]]:
     joined = join_sections(parse_draft(frame), [parse_draft(each) for each in sections], headings)
     return describe_draft(base, without_source_lists(joined))
-
-
-def _revise(before: str, changed: Mapping[int, str], whole: str | None, removes: Removals) -> tuple[list[str], Blocks]:
-    """Return the losses of a revision, and its blocks. The numbers of parts count the head from 0."""
-    old = parse_draft(before)
-    parts = [section.blocks for section in split_sections(old)]
-    new = [parse_draft(changed[number]) if number in changed else part for number, part in enumerate(parts)]
-    after = tuple(block for part in new for block in part) if whole is None else parse_draft(whole)
-    return find_losses(old, after, removes), after
 
 
 async def store_draft(content: ContentStore, draft: ReportDraft, parts: Sequence[str]) -> ReportDraft:

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from temporalio import activity
 
-from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.citations import without_markers
 from activities.reporting.document import compose_document, count_verdicts
@@ -109,7 +108,7 @@ class ReportingActivities:
     @activity.defn(name="render_report")
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
+        async with attempt(RECORDS):
             changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final, Literal
 
 from markdown_it import MarkdownIt
@@ -17,14 +18,12 @@ from markdown_it.tree import SyntaxTreeNode
 
 from providers.text import sentence_spans
 
-BREAK: Final = "\n"
-"""Text of a run that is a line break."""
 ESCAPED_BRACKETS: Final = {"[": "\ue010", "]": "\ue011"}
 """Stand for brackets behind a backslash until the passes are through; drafts have no such characters left."""
 PLAIN_BRACKETS: Final = {ord(sign): bracket for bracket, sign in ESCAPED_BRACKETS.items()}
-CLOSING_SIGNS: Final = ".,;:!?"
 COMBINING_LIMIT: Final = 8
 """Combining characters on one base; written languages need four, and typesetters fail on thousands."""
+SIGN_RUN: Final = re.compile(rf"[^\w\s\x00-\u02ff]{{{COMBINING_LIMIT + 1},}}")
 INVISIBLE: Final = re.compile(
     "["
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls, except tab and line feed
@@ -34,25 +33,17 @@ INVISIBLE: Final = re.compile(
     "\ud800-\udfff"  # lone surrogates, which UTF-8 has none of
     "]|[\ufe00-\ufe0f]{2,}"
 )
-SIGN_RUN: Final = re.compile(rf"[^\w\s\x00-\u02ff]{{{COMBINING_LIMIT + 1},}}")
-
-BlockKind = Literal["heading", "paragraph", "quote", "list", "table", "code", "rule"]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Words of one look."""
+    """Words of one look; a line feed in them is a line break."""
 
     text: str
     bold: bool = False
     italic: bool = False
     code: bool = False
     link: str | None = None
-
-    @property
-    def plain(self) -> bool:
-        """Whether the words have no look of their own."""
-        return not (self.bold or self.italic or self.code or self.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +65,14 @@ Pass = Callable[[list[Inline], bool], list[Inline]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sentence:
-    """A sentence, a heading, a cell, or a piece of a block quote up to its citations. Compared by identity."""
+    """A sentence, a heading, a cell, a piece of code, or a piece of a block quote up to its citations.
+
+    Compared by identity.
+    """
 
     inlines: tuple[Inline, ...]
     gap: str = ""
-    """The blank before it."""
+    """The blank or the line break before it."""
 
     @property
     def marks(self) -> list[CitationPlace]:
@@ -86,22 +80,22 @@ class Sentence:
         return [inline for inline in self.inlines if isinstance(inline, CitationPlace)]
 
     @property
+    def text(self) -> str:
+        """Its text without citations."""
+        return "".join(inline.text for inline in self.inlines if isinstance(inline, Run))
+
+    @property
     def words(self) -> str:
-        """Its plain text: no markup, no citations, single blanks."""
-        pieces: list[str] = []
-        for inline in self.inlines:
-            if isinstance(inline, Run):
-                pieces.append(inline.text)
-            elif pieces:
-                pieces[-1] = pieces[-1].rstrip()
-        return " ".join("".join(pieces).split())
+        """Its plain text: no markup, no citations and no blanks before them, single blanks."""
+        pieces = ["\0" if isinstance(inline, CitationPlace) else inline.text for inline in self.inlines]
+        return " ".join(re.sub(r"\s*\0", "", "".join(pieces)).split())
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A part of a text; which fields count depends on its kind."""
 
-    kind: BlockKind
+    kind: Literal["heading", "paragraph", "quote", "list", "table", "code", "rule"]
     sentences: tuple[Sentence, ...] = ()
     """Of a heading or a paragraph; the text of code as the only one."""
     level: int = 0
@@ -122,15 +116,11 @@ class Block:
         """The plain text of a heading or a paragraph."""
         return " ".join(sentence.words for sentence in self.sentences)
 
-    @property
-    def code(self) -> str:
-        """The text of code with its line feeds."""
-        return "".join(inline.text for each in self.sentences for inline in each.inlines if isinstance(inline, Run))
-
 
 Blocks = tuple[Block, ...]
 
 
+# --- parsing ---------------------------------------------------------------------------------------------------------
 class _Parser(MarkdownIt):
     """Markdown without definitions and raw HTML that reports every link, also those that renderers refuse."""
 
@@ -171,11 +161,8 @@ class _Builder:
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], *, quoted: bool) -> Blocks:
         found: list[Block] = []
-        for node in nodes:
-            block = self._block(node, quoted=quoted)
+        for block in (made for node in nodes if (made := self._block(node, quoted=quoted))):
             before = found[-1] if found else None
-            if block is None:
-                continue
             if before and before.kind == block.kind == "list" and (before.start is None) == (block.start is None):
                 # Neighbouring lists of one kind would be one list when they are read again.
                 found[-1] = replace(before, parts=(*before.parts, *block.parts))
@@ -185,14 +172,12 @@ class _Builder:
 
     def _block(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
         match node.type:
-            case "heading" | "paragraph":
-                heading = node.type == "heading"
-                inlines = self._leaf(node, quoted=quoted, one_line=heading)
-                if not inlines:
-                    return None
-                if heading:
-                    return Block("heading", (Sentence(tuple(inlines)),), level=int(node.tag[1:]))
-                return Block("paragraph", tuple(split(inlines, quoted=quoted)))
+            case "heading":
+                inlines = self._leaf(node, quoted=quoted, one_line=True)
+                return Block("heading", (Sentence(tuple(inlines)),), level=int(node.tag[1:])) if inlines else None
+            case "paragraph":
+                inlines = self._leaf(node, quoted=quoted)
+                return Block("paragraph", tuple(split(inlines, quoted=quoted))) if inlines else None
             case "blockquote":
                 inside = self.blocks(node.children, quoted=True)
                 return Block("quote", parts=(inside,)) if inside else None
@@ -201,124 +186,94 @@ class _Builder:
                 start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
                 return Block("list", parts=items, start=start) if items else None
             case "table":
-                return self._table(node, quoted=quoted)
+                rows = [row for part in node.children for row in part.children]
+                cells = tuple(tuple(self._cell(cell, quoted=quoted) for cell in row.children) for row in rows)
+                styles = (str(cell.attrs.get("style", "")) for cell in rows[0].children)
+                return Block("table", rows=cells, aligns=tuple(each.removeprefix("text-align:") for each in styles))
             case "fence" | "code_block":
                 return self._code(node, quoted=quoted)
             case "hr":
                 return Block("rule")
         return None
 
-    def _leaf(self, node: SyntaxTreeNode, *, quoted: bool, one_line: bool) -> list[Inline]:
+    def _leaf(self, node: SyntaxTreeNode, *, quoted: bool, one_line: bool = False) -> list[Inline]:
         tokens = [token for child in node.children if child.token for token in child.token.children or []]
-        inlines = tidy(_read_runs(tokens, escapes=self._escapes), one_line=one_line)
+        inlines = tidy(self._runs(tokens), one_line=one_line)
         for change in self._passes:
             inlines = tidy(change(inlines, quoted), one_line=one_line)
         return [replace(each, text=each.text.translate(PLAIN_BRACKETS)) if isinstance(each, Run) else each
                 for each in inlines]  # fmt: skip
 
-    def _table(self, node: SyntaxTreeNode, *, quoted: bool) -> Block:
-        rows = [row for part in node.children for row in part.children]
-        cells = tuple(
-            tuple(Sentence(tuple(self._leaf(cell, quoted=quoted, one_line=True))) for cell in row.children)
-            for row in rows
-        )
-        styles = (str(cell.attrs.get("style", "")) for cell in rows[0].children)
-        return Block("table", rows=cells, aligns=tuple(style.removeprefix("text-align:") for style in styles))
+    def _cell(self, node: SyntaxTreeNode, *, quoted: bool) -> Sentence:
+        return Sentence(tuple(self._leaf(node, quoted=quoted, one_line=True)))
 
     def _code(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
         lines = clean_characters(node.content).expandtabs(4).split("\n")
-        text = "\n".join(line.rstrip() for line in lines).strip("\n")
+        inlines: list[Inline] = [Run("\n".join(line.rstrip() for line in lines).strip("\n"), code=True)]
         for change in self._passes:
-            text = "".join(each.text for each in change([Run(text, code=True)], quoted) if isinstance(each, Run))
+            inlines = change(inlines, quoted)
         info = re.match(r"[\w+-]{0,20}", node.info.strip())
-        leaf = Sentence((Run(text, code=True),))
-        return Block("code", (leaf,), info=info[0] if info else "") if text.strip() else None
+        leaf = Sentence((Run(Sentence(tuple(inlines)).text, code=True),))
+        return Block("code", (leaf,), info=info[0] if info else "") if leaf.words else None
+
+    def _runs(self, tokens: Sequence[Token], link: str | None = None) -> list[Inline]:
+        """Read the runs of inline tokens; an image is a link with its words."""
+        runs: list[Inline] = []
+        depth = {"strong": 0, "em": 0}
+        for token in tokens:
+            name, _, edge = token.type.rpartition("_")
+            if name in depth:
+                depth[name] += 1 if edge == "open" else -1
+            elif name == "link":
+                link = str(token.attrs["href"]) if edge == "open" else None
+            elif token.type == "image":
+                runs += self._runs(token.children or [], str(token.attrs.get("src", "")))
+            else:
+                text = clean_characters(token.content).replace("\n", " ") or " " * (token.type == "softbreak")
+                if self._escapes and token.type == "text_special":
+                    text = ESCAPED_BRACKETS.get(text, text)
+                text = "\n" if token.type == "hardbreak" else text
+                runs.append(Run(text, depth["strong"] > 0, depth["em"] > 0, token.type == "code_inline", link))
+        return runs
 
 
-def _read_runs(tokens: Sequence[Token], *, escapes: bool, link: str | None = None) -> list[Inline]:
-    """Read the runs of inline tokens; an image is a link with its words."""
-    runs: list[Inline] = []
-    depth = {"strong": 0, "em": 0}
-    for token in tokens:
-        name, _, edge = token.type.rpartition("_")
-        if name in depth:
-            depth[name] += 1 if edge == "open" else -1
-        elif token.type == "link_open":
-            link = str(token.attrs.get("href", ""))
-        elif token.type == "link_close":
-            link = None
-        elif token.type == "image":
-            runs += _read_runs(token.children or [], escapes=escapes, link=str(token.attrs.get("src", "")))
-        elif token.type == "hardbreak":
-            runs.append(Run(BREAK))
-        else:
-            text = " " if token.type == "softbreak" else clean_characters(token.content)
-            if escapes and token.type == "text_special":
-                text = ESCAPED_BRACKETS.get(text, text)
-            runs.append(Run(text, depth["strong"] > 0, depth["em"] > 0, token.type == "code_inline", link))
-    return runs
-
-
+# --- leaves ----------------------------------------------------------------------------------------------------------
 def tidy(inlines: Iterable[Inline], *, one_line: bool = False) -> list[Inline]:
     """Return inlines in their only form.
 
-    Neighbours of one look are one run, white space is single blanks, and a blank at the edge of a run with a look of
-    its own is a plain run.
+    Neighbours of one look are one run, white space is single blanks, and blanks at the edge of a run with a look of
+    its own are a plain run.
     """
-    tidied: list[Inline] = []
-
-    def add(text: str, look: Run) -> None:
-        before = tidied[-1] if tidied else None
-        if text[:1] == " " and (before is None or (isinstance(before, Run) and before.text.endswith((" ", BREAK)))):
-            text = text[1:]
-        if not text:
-            return
-        if isinstance(before, Run) and before.text != BREAK and replace(before, text=text) == replace(look, text=text):
-            tidied[-1] = replace(before, text=before.text + text)
-        else:
-            tidied.append(replace(look, text=text))
-
-    for inline in _merged(inlines):
-        if isinstance(inline, CitationPlace):
-            tidied.append(inline)
-        elif inline.text == BREAK and not one_line:
-            _strip_end(tidied)
-            if tidied and tidied[-1] != Run(BREAK):
-                tidied.append(Run(BREAK))
-        elif text := re.sub(r"\s+", " ", inline.text):
-            words = text.strip()
-            if inline.plain or not words:
-                add(text, Run("") if not words else inline)
-                continue
-            add(" " if text[0] == " " and not inline.code else "", Run(""))
-            add(words, inline)
-            add(" " if text[-1] == " " and not inline.code else "", Run(""))
-    _strip_end(tidied)
+    tidied = _merge(part for inline in _merge(inlines) for part in _without_edges(inline))
+    for place, strip in ((0, str.lstrip), (-1, str.rstrip)):
+        while tidied and isinstance(edge := tidied[place], Run) and (text := strip(edge.text)) != edge.text:
+            tidied[place : place + 1 or None] = [replace(edge, text=text)] if text else []
+    if one_line:
+        return [replace(each, text=each.text.replace("\n", " ")) if isinstance(each, Run) else each for each in tidied]
     return tidied
 
 
-def _merged(inlines: Iterable[Inline]) -> Iterator[Inline]:
-    """Merge neighbours of one look as they are."""
-    waiting: list[Run] = []
-    for inline in inlines:
-        if waiting and (isinstance(inline, CitationPlace) or BREAK in (inline.text, waiting[0].text)
-                        or replace(inline, text=waiting[0].text) != waiting[0]):  # fmt: skip
-            yield replace(waiting[0], text="".join(run.text for run in waiting))
-            waiting = []
-        if isinstance(inline, CitationPlace):
-            yield inline
-        else:
-            waiting.append(inline)
-    if waiting:
-        yield replace(waiting[0], text="".join(run.text for run in waiting))
+def _merge(inlines: Iterable[Inline]) -> list[Inline]:
+    """Merge neighbours of one look, with single blanks and line breaks."""
+    merged: list[Inline] = []
+    for look, group in groupby(inlines, key=lambda each: replace(each, text="") if isinstance(each, Run) else each):
+        if isinstance(look, CitationPlace):
+            merged += group
+            continue
+        text = re.sub(r"[^\S\n]+", " ", "".join(each.text for each in group if isinstance(each, Run)))
+        if text := re.sub(r" ?\n[ \n]*", "\n", text):
+            merged.append(replace(look, text=text))
+    return merged
 
 
-def _strip_end(inlines: list[Inline]) -> None:
-    while inlines and isinstance(last := inlines[-1], Run) and last.text != (stripped := last.text.rstrip()):
-        if stripped:
-            inlines[-1] = replace(last, text=stripped)
-            return
-        inlines.pop()
+def _without_edges(inline: Inline) -> Iterator[Inline]:
+    if isinstance(inline, CitationPlace) or inline == Run(inline.text):
+        yield inline
+    elif words := inline.text.strip():
+        before, _, after = inline.text.partition(words)
+        yield from (Run(before * (not inline.code)), replace(inline, text=words), Run(after * (not inline.code)))
+    else:
+        yield Run(inline.text)
 
 
 def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
@@ -326,68 +281,48 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
 
     In a block quote each piece ends with citations: what they cite is all before them.
     """
-    text = "".join(inline.text for inline in inlines if isinstance(inline, Run))
-    marks: list[int] = []
-    place = 0
+    text = Sentence(tuple(inlines)).text
+    ends = set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)}
+    found: list[tuple[str, list[Inline]]] = [("", [])]
+    place, ended = 0, False
     for inline in inlines:
         if isinstance(inline, CitationPlace):
-            marks.append(place)
-        else:
-            place += len(inline.text)
-    if quoted:
-        ends = [end + len(text[end:]) - len(text[end:].lstrip(CLOSING_SIGNS)) for end in marks]
-    else:
-        ends = [end for _, end in sentence_spans(text) if _is_separable(inlines, end)]
-    found: list[Sentence] = []
-    rest, start = list(inlines), 0
-    for end in [*ends, len(text)]:
-        stop = start + len(text[start:end].rstrip())
-        while following := [mark for mark in marks if mark > stop and not text[stop:mark].strip()]:
-            stop = max(following)
-        taken, rest = _cut(rest, stop - start)
-        if any(isinstance(each, CitationPlace) or each.text.strip() for each in taken):
-            found.append(_sentence(taken))
-            start = stop
-        else:
-            rest = [*taken, *rest]
-    return found
+            found[-1][1].append(inline)
+            ended = ended or quoted
+            continue
+        inside = [end - place for end in sorted(ends) if place < end < place + len(inline.text)]
+        cuts = [cut for cut in inside if _is_separable(inline, cut)]
+        for start, stop in zip([0, *cuts], [*cuts, len(inline.text)], strict=True):
+            piece = inline.text[start:stop]
+            if ended and piece.strip(" \n.,;:!?" if quoted else " \n"):
+                words = piece.lstrip(" \n")
+                found.append((piece[: len(piece) - len(words)] or _take_blank(found[-1][1]), []))
+                piece, ended = words, False
+            found[-1][1].append(replace(inline, text=piece))
+            ended = ended or place + stop in ends
+        place += len(inline.text)
+    return [
+        Sentence(tuple(each for each in part if isinstance(each, CitationPlace) or each.text), gap)
+        for gap, part in found
+    ]
 
 
-def _is_separable(inlines: Sequence[Inline], end: int) -> bool:
-    """Return whether a sentence may end at a place: not within code, nor within words of a look without a blank."""
-    for inline in inlines:
-        if isinstance(inline, Run):
-            if 0 < end < len(inline.text):
-                return inline.plain or (not inline.code and " " in inline.text[end - 1 : end + 1])
-            end -= len(inline.text)
-    return True
+def _is_separable(run: Run, end: int) -> bool:
+    """Return whether a sentence may end within a run: not in code or a link, nor in emphasis without a blank."""
+    return run == Run(run.text) or (not run.code and run.link is None and run.text[end : end + 1].isspace())
 
 
-def _sentence(inlines: list[Inline]) -> Sentence:
-    first = inlines[0]
-    if isinstance(first, Run) and first.text[:1] == " ":
-        rest = [replace(first, text=first.text[1:])] if len(first.text) > 1 else []
-        return Sentence((*rest, *inlines[1:]), " ")
-    return Sentence(tuple(inlines))
+def _take_blank(inlines: list[Inline]) -> str:
+    """Take the blank off the end of a sentence and return it."""
+    last = inlines[-1]
+    words = last.text.rstrip(" \n") if isinstance(last, Run) else ""
+    if isinstance(last, CitationPlace) or words == last.text:
+        return ""
+    inlines[-1] = replace(last, text=words)
+    return last.text[len(words) :]
 
 
-def _cut(inlines: Sequence[Inline], length: int) -> tuple[list[Inline], list[Inline]]:
-    """Cut inlines behind so many characters; citations at the cut come before it."""
-    before: list[Inline] = []
-    for place, inline in enumerate(inlines):
-        if isinstance(inline, CitationPlace):
-            before.append(inline)
-        elif len(inline.text) <= length:
-            before.append(inline)
-            length -= len(inline.text)
-        elif length > 0:
-            cut = replace(inline, text=inline.text[:length])
-            return [*before, cut], [replace(inline, text=inline.text[length:]), *inlines[place + 1 :]]
-        else:
-            return before, list(inlines[place:])
-    return before, []
-
-
+# --- walks -----------------------------------------------------------------------------------------------------------
 def sentences(blocks: Iterable[Block]) -> Iterator[Sentence]:
     """Give every sentence, cell, heading and code in order."""
     for block in blocks:
@@ -410,6 +345,24 @@ def change_sentences(blocks: Blocks, change: Callable[[Sentence], Sentence]) -> 
     return tuple(made)
 
 
+# --- making blocks, and their characters -----------------------------------------------------------------------------
+def paragraph(*inlines: Inline | str) -> Block:
+    """Make a paragraph of one sentence; strings are plain runs."""
+    runs = (Run(each) if isinstance(each, str) else each for each in inlines)
+    clean = (replace(each, text=clean_characters(each.text)) if isinstance(each, Run) else each for each in runs)
+    return Block("paragraph", (Sentence(tuple(tidy(clean, one_line=True))),))
+
+
+def heading(level: int, text: str) -> Block:
+    """Make a heading."""
+    return replace(paragraph(text), kind="heading", level=level)
+
+
+def one_line(text: str) -> str:
+    """Return the text cleaned, with every run of white space as one blank."""
+    return " ".join(clean_characters(text).split())
+
+
 def clean_characters(text: str) -> str:
     """Return the text with line feeds as line ends, without invisible and private characters.
 
@@ -424,28 +377,5 @@ def _limit_combining(found: re.Match[str]) -> str:
     kept, count = [], 0
     for sign in found[0]:
         count = count + 1 if unicodedata.category(sign)[0] == "M" else 0
-        if count <= COMBINING_LIMIT:
-            kept.append(sign)
+        kept += [sign] * (count <= COMBINING_LIMIT)
     return "".join(kept)
-
-
-def one_line(text: str) -> str:
-    """Return the text cleaned, with every run of white space as one blank."""
-    return " ".join(clean_characters(text).split())
-
-
-def paragraph(*inlines: Inline | str) -> Block:
-    """Make a paragraph of one sentence; strings are plain runs."""
-    return Block("paragraph", (plain_sentence(*inlines),))
-
-
-def heading(level: int, text: str) -> Block:
-    """Make a heading."""
-    return Block("heading", (plain_sentence(text),), level=level)
-
-
-def plain_sentence(*inlines: Inline | str) -> Sentence:
-    """Make a sentence; strings are plain runs."""
-    runs = (Run(each) if isinstance(each, str) else each for each in inlines)
-    cleaned = (replace(each, text=clean_characters(each.text)) if isinstance(each, Run) else each for each in runs)
-    return Sentence(tuple(tidy(cleaned, one_line=True)))

@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.attempts import MOST_LOSSES, count_attempts, lost_workers
-from activities.failure_translation import MODELS, RECORDS, translate_errors
+from activities.failures import MODELS, MOST_LOSSES, attempt, lost_workers
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
@@ -97,11 +96,10 @@ class RoleActivities:
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
         """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
         # A lost worker may have stored a paid answer: one attempt more looks for it, and makes none.
-        async with count_attempts(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as past:
-            instead = lost_workers(past.losses) if past.losses >= MOST_LOSSES else None
-            with translate_errors(RECORDS):
-                request = await self._complete(role, request)
-                documents = await load_documents(request, self._content)
+        async with attempt(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as history:
+            instead = lost_workers(history.losses) if history.losses >= MOST_LOSSES else None
+            request = await self._complete(role, request)
+            documents = await load_documents(request, self._content)
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
             answer = await self._answer(task, instead)
@@ -112,8 +110,7 @@ class RoleActivities:
                 if isinstance(error, AnswerUnusable):
                     error.model = answer.model
                 raise
-            with translate_errors(RECORDS):
-                return await self._stored(task.input, result, texts)
+            return await self._stored(task.input, result, texts)
 
     async def _complete(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleInput:
         """The input with the entries that it refers to."""

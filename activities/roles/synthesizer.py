@@ -43,7 +43,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
         labels = label_all(cited, label_key(request))
         names = {label: [key] for label, key in labels.items()} | {key: [key] for key in cited if key not in of_pages}
         names |= _passages_by_source(cited.values(), label_key(request))
-    marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=exact, pages=texts.values())
+    marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=exact)
     words = {identity: PageWords(stored, registry) for identity, stored in texts.items()}
     pages = {key: words[item.source_id] for key, item in cited.items() if item.source_id in words}
     return clean_draft(markdown, marks, registry, pages)

@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel
 from temporalio import activity
 
-from activities.attempts import FULL_DISK_SECONDS, MOST_FAILURES_OF_STORES, count_attempts
-from activities.failure_translation import RECORDS
+from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.citations import cited_evidence
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
@@ -189,7 +188,7 @@ class VerifyingActivities:
     @activity.defn(name="weigh_claims")
     async def weigh_claims(self, request: WeighRequest) -> Weighed:
         """Find the claims of the newest draft, judge what rules can, and store what a checker is to be asked."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
+        async with attempt(RECORDS):
             changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
             if state.draft is None or state.resolved is None:
@@ -211,7 +210,7 @@ class VerifyingActivities:
     @activity.defn(name="conclude_check")
     async def conclude_check(self, request: ConcludeRequest) -> Concluded:
         """Put the verdicts together; choose which corrections stand; look for passages for what is doubtful."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
+        async with attempt(RECORDS):
             tried = None
             before: list[ClaimVerdict] = []
             if request.corrected_entry:
@@ -234,7 +233,7 @@ class VerifyingActivities:
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: ApplyRequest) -> Weighed:
         """Put every proposal into the draft and find out what a checker is to be asked of it."""
-        async with count_attempts(RECORDS, most_failures=MOST_FAILURES_OF_STORES, full_disk_seconds=FULL_DISK_SECONDS):
+        async with attempt(RECORDS):
             judged = await self._read(request.claims_entry)
             packed, asked = await self._isolated.call(
                 APPLY,

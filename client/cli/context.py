@@ -34,7 +34,6 @@ from workers.dev_server import ServerError, ServerMovedError, describe_server, d
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
-from workflows.phases.counts import counts_of
 
 if TYPE_CHECKING:
     from providers.search.corpus import CorpusLibrary
@@ -389,7 +388,7 @@ def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome, rea
         outcome=outcome,
         stop_reason=reason,
         completeness=Completeness.EMPTY,
-        counts=counts_of(state),
+        counts=state.counts(),
         usage=state.usage,
         degraded=state.degraded,
         failed_branches=state.failed_branches,

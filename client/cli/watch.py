@@ -42,7 +42,7 @@ from contracts.texts import plural
 from contracts.vocabulary import AWAITING, NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
-from workflows.run_status import status_of
+from workflows.status import status_of
 
 CLOSING_SECONDS: Final = 15.0
 """A cancelled run saves its state and closes within this time."""

@@ -84,7 +84,7 @@ def _block_data(block: Block) -> dict[str, Any]:
         "kind": block.kind,
         "level": block.level,
         "start": block.start,
-        "text": block.code,
+        "text": block.sentences[0].text if block.kind == "code" else "",
         "runs": _run_data(block.sentences),
         "parts": [[_block_data(each) for each in part] for part in block.parts],
         "rows": [[_run_data([cell]) for cell in row] for row in block.rows],
@@ -130,7 +130,7 @@ def _add_blocks(document: WordDocument, blocks: Blocks, *, depth: int, quoted: b
             case "table":
                 _add_table(document, block)
             case "code":
-                _add_runs(_paragraph(document, depth, quoted=False), [Run(block.code, code=True)])
+                _add_runs(_paragraph(document, depth, quoted=False), _runs(block.sentences))
             case "rule":
                 document.add_paragraph("⁂").alignment = WD_PARAGRAPH_ALIGNMENT.CENTER
             case "paragraph":

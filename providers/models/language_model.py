@@ -118,9 +118,8 @@ class LanguageModelEngine:
         while True:
             request, fitted = await self._fitted(task, candidate)
             expected = fitted.estimate + request.max_tokens // 4  # few answers come near their cap
-            holder = f"{task.input.research_id}/{task.input.operation}"
             try:
-                async with self._limiter.permit(candidate.endpoint.service, holder, expected) as permit:
+                async with self._limiter.permit(candidate.endpoint.service, expected) as permit:
                     left = max(SHORTEST_SECONDS, until - self._clock())
                     reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
                     permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)

@@ -5,7 +5,6 @@ are in the content store, the cache refers to them.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import fields, replace
@@ -48,7 +47,7 @@ KILLED: Final = {
 class PolitenessOfHosts(Protocol):
     """Limits how often, and by how many workers at once, a host is visited."""
 
-    def visit(self, host: str, holder: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
+    def visit(self, host: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
         """Hold one visitor's place at a host (`name`, or `name:port`) for the time of the block.
 
         `delay_seconds` is the wait between two visits that the host asks for. `holder` names the logical read: one
@@ -92,7 +91,6 @@ class WebReader:
 
     async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
         """Fetch a document; every host on the way is visited once, until the document is here."""
-        holder = f"read/{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}"
         visited: set[str] = set()
 
         async with AsyncExitStack() as visits:
@@ -103,7 +101,7 @@ class WebReader:
                 delay = await self._robots.check(target)
                 host = target.netloc.decode("ascii")
                 if self._politeness is not None and host not in visited:
-                    await visits.enter_async_context(self._politeness.visit(host, holder, delay))
+                    await visits.enter_async_context(self._politeness.visit(host, delay))
                     visited.add(host)
 
             return await self._egress.fetch(url, self._policy, permit)

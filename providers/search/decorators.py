@@ -1,8 +1,6 @@
 """Decorators of a search provider: the limits of its service with the operator's price, and the cache."""
 
-import asyncio
 import json
-from contextlib import suppress
 from copy import copy
 from typing import Final
 
@@ -12,48 +10,29 @@ from contracts.request import SourceType
 from providers.errors import ProviderError
 from providers.interfaces import Limiter, SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
-from providers.shared.circuit_breaker import CircuitBreaker, judge_outcome
 
-NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"}
+NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
+    "patience_seconds"
+}
 """Fields that do not shape the answer: the caller and its reason; the tenant is part of the cache's own key."""
 
 
 class LimitedSearch:
-    """Takes a permit of its service for each request, and reports how the request ended."""
+    """Takes a permit of its service for each request."""
 
-    def __init__(
-        self,
-        provider: SearchProvider,
-        service: str,
-        limiter: Limiter,
-        circuits: CircuitBreaker,
-        cost_usd: float | None = None,
-    ) -> None:
+    def __init__(self, provider: SearchProvider, service: str, limiter: Limiter, cost_usd: float | None = None) -> None:
         """`cost_usd` is the operator's price of a request, in US dollars; None leaves the provider's own figure."""
         self.name = provider.name
         self._provider = provider
         self._service = service
         self._limiter = limiter
-        self._circuits = circuits
         self._cost_usd = cost_usd
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return the provider's answer. Raises its errors, and `RateLimited` when the request must wait."""
-        async with self._limiter.permit(self._service, f"{request.research_id}/{request.operation}"):
-            try:
-                answer = await self._provider.search(request)
-            except ProviderError as error:
-                await self._report(judge_outcome(error))
-                raise
-            except asyncio.CancelledError:
-                await self._report(None)
-                raise
-            await self._report(ok=True)
+        async with self._limiter.permit(self._service):
+            answer = await self._provider.search(request)
         return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
-
-    async def _report(self, ok: bool | None) -> None:
-        with suppress(ProviderError):  # a circuit saves time: without it the search is worth as much
-            await self._circuits.report(self._service, ok)
 
 
 class CachedSearch:

@@ -44,11 +44,6 @@ class SharedCallStore:
         """What we wrote last, by key: a lease that still says so is ours."""
         self._tasks = ShieldedTasks()
 
-    @property
-    def degraded(self) -> bool:
-        """Whether only this machine's workers share it at the moment, although more should."""
-        return bool(getattr(self._store, "degraded", False))
-
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
         """Take the call: None if this attempt makes it, else the stored answer.
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from contracts.messages import QueueTurn
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
-from providers.shared.compare_and_swap import Agreement, Change, dump_state, load_state
+from providers.shared.shared_value import Change, SharedValue, dump_state, load_state
 
 T = TypeVar("T")
 
@@ -141,12 +141,12 @@ def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> li
 
 
 class SharedRunQueue:
-    """The queue in a shared store; while that cannot be used, one of this machine."""
+    """The queue in a shared store."""
 
     def __init__(
         self, store: SharedStore, limits: QueueLimits | None = None, open_runs: OpenRuns | None = None
     ) -> None:
-        self._agreement = Agreement(store)
+        self._value = SharedValue(store)
         self._limits = limits or QueueLimits()
         self._open_runs = open_runs
 
@@ -169,10 +169,9 @@ class SharedRunQueue:
         await self._change(lambda state, _: leave(state, research_id))
 
     async def _change(self, step: Callable[[QueueState, float], T]) -> T:
-        def decide(value: bytes | None, now: float, alone: bool) -> Change[T]:
-            del alone
+        def decide(value: bytes | None, now: float) -> Change[T]:
             state = load_state(QueueState, value)
             result = step(state, now)
             return Change(dump_state(state), result, LONGEST_RUN_SECONDS)
 
-        return (await self._agreement.change(KEY, decide)).result
+        return await self._value.change(KEY, decide)

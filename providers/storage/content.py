@@ -20,7 +20,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from contracts.evidence import DocumentRef
-from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, Unavailable
+from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, StoreUnavailable
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -85,19 +85,19 @@ class ObstoreContentStore:
         self._dates_puts = dates_puts
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
-        """Store bytes (idempotent, atomic). Raises `StorageFull`, `Unavailable`."""
+        """Store bytes (idempotent, atomic). Raises `StorageFull`, `StoreUnavailable`."""
         return await asyncio.to_thread(self._put, data, media_type, len(data))
 
     async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
-        """Store a text as UTF-8; `size` is in characters. Raises `StorageFull`, `Unavailable`."""
+        """Store a text as UTF-8; `size` is in characters. Raises `StorageFull`, `StoreUnavailable`."""
         return await asyncio.to_thread(self._put, text.encode("utf-8"), media_type, len(text))
 
     async def get(self, reference: DocumentRef) -> bytes:
-        """The bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `Unavailable`."""
+        """The bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
         return await asyncio.to_thread(self._get, reference)
 
     async def get_text(self, reference: DocumentRef) -> str:
-        """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `Unavailable`."""
+        """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
         data = await self.get(reference)
         try:
             return data.decode("utf-8")
@@ -105,7 +105,7 @@ class ObstoreContentStore:
             raise ContentCorrupt("a stored document is no text") from error
 
     def put_file(self, path: Path, media_type: str) -> DocumentRef:
-        """Store a file without holding it in memory. Blocks. Raises `StorageFull`, `Unavailable`."""
+        """Store a file without holding it in memory. Blocks. Raises `StorageFull`, `StoreUnavailable`."""
         with path.open("rb") as file:
             digits = hashlib.file_digest(file, "sha256").hexdigest()
         reference = DocumentRef(hash=SCHEME + digits, media_type=media_type, size=path.stat().st_size)
@@ -120,7 +120,7 @@ class ObstoreContentStore:
     def get_file(self, reference: DocumentRef, path: Path) -> None:
         """Write a document to a file, whole or not at all, without holding it in memory. Blocks.
 
-        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`, `Unavailable`.
+        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`, `StoreUnavailable`.
         """
         digest = hashlib.sha256()
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -140,11 +140,11 @@ class ObstoreContentStore:
             Path(temporary).unlink(missing_ok=True)
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
-        """Remove a document; whether it is gone, which it already may have been. Raises `Unavailable`."""
+        """Remove a document; whether it is gone, which it already may have been. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(self._delete, reference, unless_put_since)
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
-        """Remove every document whose hash is not among these; how many there were. Raises `Unavailable`."""
+        """Remove every document whose hash is not among these; how many there were. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(self._delete_others, used, unless_put_since)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
@@ -211,8 +211,8 @@ class ObstoreContentStore:
         return sum(self._delete(each, unless_put_since) for each in others)
 
 
-def translated_error(error: Exception) -> StorageFull | Unavailable:
+def translated_error(error: Exception) -> StorageFull | StoreUnavailable:
     """Storage errors as ours; the store's own message may hold paths and is not passed on."""
     if any(sign in str(error) for sign in NO_SPACE):
         return StorageFull("no room left where documents are kept")
-    return Unavailable("the content store does not answer")
+    return StoreUnavailable("the content store does not answer")

@@ -60,12 +60,12 @@ class StoredNotebooks:
         self._loading = asyncio.Semaphore(AT_ONCE)
 
     async def write(self, entry: BaseModel) -> str:
-        """Store an entry; its hash. Raises `StorageFull`, `Unavailable`."""
+        """Store an entry; its hash. Raises `StorageFull`, `StoreUnavailable`."""
         text = entry.model_dump_json(exclude_defaults=True)
         return (await self._content.put_text(text, ENTRY_TYPE)).hash
 
     async def read(self, entry: str, kind: type[E]) -> E:
-        """An entry of this kind. Raises `ContentMissing`, `ContentCorrupt`, `Unavailable`."""
+        """An entry of this kind. Raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
         known = self._entries.get((entry, kind))
         if isinstance(known, kind):
             self._entries.move_to_end((entry, kind))

@@ -1,7 +1,7 @@
 """Small records under names, each replaced at one stroke: files of one host, or objects that all hosts share.
 
 The blocking methods are for threads. All raise `StorageFull`, and `NotConfigured` for a folder that cannot be used or
-`Unavailable` for an object store that does not answer.
+`StoreUnavailable` for an object store that does not answer.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import ObjectStore
 
-from providers.errors import NotConfigured, StorageFull, Unavailable
+from providers.errors import NotConfigured, StorageFull, StoreUnavailable
 from providers.storage.content import is_on_this_host, open_store, translated_error
 
 if TYPE_CHECKING:
@@ -192,12 +192,12 @@ class ObjectRecords:
             return [lines for lines in threads.map(read, self._find()) if lines is not None]
 
     def write(self, name: str, data: bytes) -> None:
-        """Replace the record unless another worker did meanwhile: then it raises `Unavailable`."""
+        """Replace the record unless another worker did meanwhile: then it raises `StoreUnavailable`."""
         with _translate_errors():
             try:
                 obstore.put(self._store, self._key(name), data, mode=self._condition_write(name), use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
-                raise Unavailable(f"another worker wrote {self._key(name)} meanwhile") from None
+                raise StoreUnavailable(f"another worker wrote {self._key(name)} meanwhile") from None
 
     def remove(self, name: str) -> None:
         """Remove the record; no error if it is gone."""

@@ -14,7 +14,7 @@ from contracts.vocabulary import AgentStatus, Outcome, Phase
 from tests.acceptance.topology import Topology, topology
 from tests.comparable import comparable
 from tests.integration.runs import QUESTION, start, until
-from workflows.phases.claim_verification import VERIFICATION
+from workflows.phases.checking import VERIFICATION
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 

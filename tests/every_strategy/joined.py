@@ -25,10 +25,10 @@ from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
-from workflows.run.inbox import Inbox, Said
+from workflows.phases.human_gate import WaitHooks
+from workflows.run.checkpoints import resume_state
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import strategy_of
 
 SMALL: Final[dict[str, Any]] = {"depth": "light"}
@@ -129,7 +129,7 @@ class WatchedHost(InProcessHost):
 class Trial:
     """One run of a strategy, with what a test needs to disturb it."""
 
-    def __init__(self, world: World, name: str, state: ResearchState, around: AroundWaits | None = None) -> None:
+    def __init__(self, world: World, name: str, state: ResearchState, around: WaitHooks | None = None) -> None:
         self.world, self.name, self.state = world, name, state
         self.inbox = Inbox()
         self.host = WatchedHost(world, state)
@@ -178,11 +178,11 @@ class Trial:
                 await asyncio.sleep(0.01)
         raise AssertionError(f"nobody was asked: {self.state.events[-3:]}")
 
-    async def answer(self, said: Said) -> None:
+    async def answer(self, said: Reply) -> None:
         """Say something that is waited for, and see that it is taken."""
-        self.inbox.said.append(said)
+        self.inbox.replies.append(said)
         async with asyncio.timeout(60):
-            while self.inbox.said:
+            while self.inbox.replies:
                 await asyncio.sleep(0.01)
 
     @property

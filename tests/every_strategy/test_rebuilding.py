@@ -9,8 +9,8 @@ from contracts.vocabulary import EngineKind
 from tests.comparable import comparable
 from tests.every_strategy.joined import MODES, NAMES, Trial, begin_trial, undisturbed, world_of
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
 from workflows.phases.closing import close
+from workflows.phases.human_gate import WaitHooks
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
@@ -35,7 +35,7 @@ async def test_rebuilt_from_json_after_every_unit_the_report_is_the_same(
             run = ResearchRun(ResearchState.unpack(state.pack()), Inbox(), world.host())
             driver = Driver(run, strategy_of(name))
             reason = await driver.step()
-            await run.host.settle(list(driver._reflecting.values()))
+            await run.host.settle(list(driver._reflections.values()))
             await run.checkpoints.settle()
             state, units = run.state, units + 1
             assert units < 50, "it never ends"
@@ -68,7 +68,7 @@ async def test_a_history_may_begin_anew_wherever_the_strategy_allows_it(tmp_path
         trial = await begin_trial(world, name)
         fresh, histories = (await begin_trial(world, name)).state.resolved, 0
         while trial.state.result is None:
-            trial = Trial(world, name, ResearchState.unpack(trial.state.pack()), AroundWaits(boundary))
+            trial = Trial(world, name, ResearchState.unpack(trial.state.pack()), WaitHooks(boundary))
             trial.state.resolved = fresh  # as it is prepared for the new history
             histories += 1
             assert histories < 50, "it never ends"

@@ -16,7 +16,7 @@ from tests.every_strategy.joined import (
     begin_trial,
     world_of,
 )
-from workflows.rules import replies
+from workflows.run import inbox
 from workflows.run.inbox import Approved, RejectedPlan, Revised
 
 HOUR = 3_600.0
@@ -69,10 +69,10 @@ async def test_guidance_gives_another_version_and_only_the_newest_can_be_approve
         first = await trial.asked()
         await trial.answer(Revised(guidance="look at autovacuum settings of the engine"))
         second = await trial.asked(first.plan_version + 1)
-        with pytest.raises(replies.Unacceptable, match="version: 1 is older than the plan that there is"):
-            replies.read_approval(trial.state, [], first.plan_version)
+        with pytest.raises(inbox.Unacceptable, match="version: 1 is older than the plan that there is"):
+            inbox.read_approval(trial.state, [], first.plan_version)
         assert trial.left == 0
-        await trial.answer(replies.read_approval(trial.state, [], second.plan_version))
+        await trial.answer(inbox.read_approval(trial.state, [], second.plan_version))
         assert trial.task is not None
         assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
     assert trial.state.guidance[0].text == "look at autovacuum settings of the engine"
@@ -86,9 +86,9 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
         trial.start()
         await trial.asked()
         edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
-        await trial.answer(replies.read_revision(trial.state, [], edit))
+        await trial.answer(inbox.read_revision(trial.state, [], edit))
         assert (await trial.asked(2)).plan_version == trial.state.plan.version == 2
-        await trial.answer(replies.read_approval(trial.state, [], 2))
+        await trial.answer(inbox.read_approval(trial.state, [], 2))
         assert trial.task is not None
         await trial.task
         assert world.corpus.searches
@@ -108,9 +108,9 @@ async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
         trial.start()
         waiting = await trial.asked()
         assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
-        with pytest.raises(replies.Unacceptable, match="2 were given to 1 question"):
-            replies.read_answers(trial.state, [], ["a", "b"])
-        await trial.answer(replies.read_answers(trial.state, [], ["the freezing of old rows"]))
+        with pytest.raises(inbox.Unacceptable, match="2 were given to 1 question"):
+            inbox.read_answers(trial.state, [], ["a", "b"])
+        await trial.answer(inbox.read_answers(trial.state, [], ["the freezing of old rows"]))
         assert trial.task is not None
         assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
         assert any("freez" in text for text in world.corpus.searches)

@@ -8,7 +8,7 @@ from typing import Any
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts.agents import AgentRequest, TaskResult
-from workflows.agent_driver import AgentDriver
+from workflows.research_agent import AgentDriver
 from workflows.run.activity_options import CallOptions
 
 BUSY_TURNS = 100

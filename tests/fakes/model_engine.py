@@ -24,9 +24,9 @@ class OpenLimiter:
         self.settled: list[int] = []
 
     @asynccontextmanager
-    async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator["OpenLimiter"]:
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator["OpenLimiter"]:
         """Permit one call."""
-        self.requests.append((service, holder, tokens))
+        self.requests.append((service, tokens))
         if service in self.refused:
             raise RateLimited("wait", retry_after=5)
         yield self

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
-from providers.shared.stores.fallback_store import FallbackStore
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -59,20 +58,14 @@ def away() -> BrokenStore:
 
 
 def opener(address: str) -> Opener:
-    """How stores at an address are opened: `memory:`, `sqlite:PATH`, `fallback:`, `fallback-away:`, or a Redis URL."""
+    """Return how stores at an address are opened: `memory:`, `sqlite:PATH`, or a Redis URL."""
     kind, _, rest = address.partition(":")
-    if kind in {"memory", "fallback", "fallback-away"}:
-        only = _in_memory(kind)
+    if kind == "memory":
+        only = MemorySharedStore()
         return lambda: only
     if kind == "sqlite":
         return lambda: SqliteSharedStore(Path(rest), durable=False)
     return lambda: RedisSharedStore(address)
-
-
-def _in_memory(kind: str) -> SharedStore:
-    if kind == "memory":
-        return MemorySharedStore()
-    return FallbackStore(MemorySharedStore() if kind == "fallback" else away(), MemorySharedStore())
 
 
 async def processes(script: str, address: str, *arguments: str, count: int) -> list[bytes]:

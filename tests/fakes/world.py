@@ -133,7 +133,6 @@ class World:
             verifying.conclude_check,
             verifying.apply_corrections,
             revising.join_report,
-            revising.revise_report,
         ]
 
     async def close(self) -> None:

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from temporalio import activity, workflow
 
-from activities.attempts import count_attempts
-from activities.failure_translation import MODELS
+from activities.failures import MODELS, attempt
 from contracts.names import POOLS
 from workers.pools import PoolContents
 
@@ -59,10 +58,10 @@ class Calls:
     @activity.defn(name="counted")
     async def counted(self) -> str:
         """Like a call of the product, until the test says so: the attempts that failed and were lost before."""
-        async with count_attempts(MODELS) as past:
+        async with attempt(MODELS) as history:
             self.begun.set()
             await self.go_on.wait()
-            return f"{past.failures} failed, {past.losses} lost, {past.waits} stopped"
+            return f"{history.reported} reported, {history.losses} lost"
 
     def contents(self) -> PoolContents:
         """What the pools run."""

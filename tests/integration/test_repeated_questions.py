@@ -17,7 +17,7 @@ from contracts.names import POOLS
 from contracts.outcome import ResearchResult, Usage
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.shared.limiter import SharedLimiter
+from providers.shared.limits import SharedLimiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
@@ -100,7 +100,6 @@ async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
         children = await stack.enter_async_context(SubprocessPool(1))
         shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
-        stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
         notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)

@@ -41,7 +41,7 @@ async def test_runs_and_failures_are_counted_by_type(server: Server, tmp_path: P
     async with running_workers(client, world), asyncio.timeout(60):
         handle = await start(client, {"query": QUESTION, "corpus": "manual"})
         await handle.result()
-        gauges = asyncio.create_task(measure_now_and_then(runtime.metric_meter, tmp_path, lambda: True))
+        gauges = asyncio.create_task(measure_now_and_then(runtime.metric_meter, tmp_path))
         await asyncio.sleep(0.2)
         gauges.cancel()
     counted: Counter[tuple[object, ...]] = Counter()
@@ -59,4 +59,3 @@ async def test_runs_and_failures_are_counted_by_type(server: Server, tmp_path: P
     assert counted["research_refusals", "manual"] == 1
     assert values["research_run_seconds"] > 0
     assert values["research_free_bytes"] > 0
-    assert values["research_shared_state_degraded"] == 1

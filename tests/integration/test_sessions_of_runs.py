@@ -8,8 +8,7 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError, CancelledError
 
-from activities.reporting import render
-from contracts import failures, names
+from contracts import names
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
@@ -51,33 +50,6 @@ async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path:
     delivered = [call.role for call in api.calls if call.delivered]
     assert delivered.count("planner") == 1
     assert delivered.count("analyzer") == result.counts.sub_queries
-
-
-async def test_a_run_that_failed_goes_on(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the report found no room to the last the session is kept; resuming pays for what is missing alone (X-4)."""
-    monkeypatch.setattr(render, "FULL_DISK_SECONDS", 1.0)
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        put_text = world.content.put_text
-
-        async def no_room(text: str, media_type: str = "text/plain") -> object:
-            if media_type == "text/html":
-                raise StorageFull("no space is left")
-            return await put_text(text, media_type)
-
-        async with running_workers(client, world):
-            monkeypatch.setattr(world.content, "put_text", no_room)
-            failure = await failure_of(await start(client, REQUEST, id="r-full"))
-            state = ResearchState.model_validate_json(await world.sessions.load("r-full") or "")
-            monkeypatch.undo()
-            result = await (await start(client, REQUEST | {"continue_from": "r-full"}, id="r-full")).result()
-    assert failure.type == failures.RESEARCH_FAILED
-    assert failures.STORAGE_FULL in failure.message
-    assert state.status is RunStatus.FAILED
-    assert state.findings
-    assert result.outcome is Outcome.COMPLETED
-    assert api.counts()["planner"] == 1
-    assert api.counts()["analyzer"] == result.counts.sub_queries
 
 
 async def test_a_disk_that_is_full_for_a_while_costs_nothing(

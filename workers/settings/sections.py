@@ -89,9 +89,6 @@ class WorkersSettings(ConfigSection):
     slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
     """Activities at once by pool; other pools keep their default."""
 
-    alone_requests_per_minute: int = Field(default=300, ge=1, le=1_000_000)
-    """What a process that cannot reach Redis may ask of a service at least, where no limit is configured."""
-
     @field_validator("slots")
     @classmethod
     def _of_pools_with_activities(cls, value: dict[str, int]) -> dict[str, int]:

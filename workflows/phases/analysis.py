@@ -1,72 +1,69 @@
-"""Analysis: one call per sub-query, all at once, merged in plan order."""
+"""Analysis: one call per sub-query, in parallel, merged in the order of the plan."""
 
 import asyncio
+from typing import Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import gap_id
-from contracts.evidence import Evidence, Finding
+from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, QualityUpdate, Source
 from contracts.notebooks import with_what_follows
 from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER, AnalyzerResult
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
-from workflows.rules.source_quality import update_quality
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.call_errors import reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
+QUALITY_STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
+
 
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
-    """Analyze what was gathered and not analyzed yet, so many sub-queries at a time as `max_parallel` allows.
+    """Analyze the sub-queries that were gathered and not analyzed yet, at most `max_parallel` at a time.
 
-    `again` repeats the iteration's sub-queries with the pause's issues; what they give replaces what they gave.
-    What was finished is merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+    `again` repeats those of this iteration with the issues of the pause; the new results replace the old ones. Finished
+    analyses are merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
     queries = repeated if again else queries_to_analyze(state)
-    issues = run.issues(Phase.ANALYSIS)
-    turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
-    work = {
+    issues, turns = run.issues(Phase.ANALYSIS), asyncio.Semaphore(run.resolved.limits.max_parallel)
+    calls = {
         query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine, turns))
         for query in queries
         if sources_of(run, query)
     }
-    interruption: Interrupted | asyncio.CancelledError | None = None
+    interruption: BaseException | None = None
     try:
-        await run.host.settle(list(work.values()))
+        await run.host.settle(list(calls.values()))
     except asyncio.CancelledError as cancelled:
-        await run.abandon(list(work.values()))
+        await run.abandon(list(calls.values()))
         interruption = cancelled
-    answered = [
-        query for query in queries if (task := work.get(query.id)) and not task.cancelled() and task.exception() is None
-    ]
-    before = {gap.id: gap.status for gap in state.gaps}
-    withdraw(state, answered)
+    finished = {name: call for name, call in calls.items() if not call.cancelled()}
+    _withdraw_answered(run, [query for query in queries if query.id in finished and not finished[query.id].exception()])
     for query in queries:
-        task = work.get(query.id)
-        if task is None:
+        call = finished.get(query.id)
+        error = call.exception() if call else None
+        if isinstance(error, Interrupted):
+            interruption = interruption or error
+        elif isinstance(error, ActivityError):
+            # An analysis that failed for good costs its own branch, not the run.
+            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
             merge(run, query, None)
-        elif not task.cancelled() and isinstance(task.exception(), Interrupted):
-            interruption = interruption or task.exception()  # type: ignore[assignment]
-        elif not task.cancelled():
-            merge(run, query, _output_of(run, query, task))
-    for gap in state.gaps:
-        if gap.status is GapStatus.SUPERSEDED and before.get(gap.id, gap.status) is not gap.status:
-            outputs = {"status": gap.status.value}
-            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
+        elif call is not None or query.id not in calls:
+            merge(run, query, call.result() if call else None)
     if interruption is not None:
         raise interruption
 
 
-async def analyze_hastily(run: ResearchRun) -> None:
-    """Analyze without a model what was read and not analyzed, because the run ends: a resumed run does it again."""
+async def analyze_without_model(run: ResearchRun) -> None:
+    """Analyze the rest without a model, because the run ends; a resumed run does it again."""
     state = run.state
     waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
@@ -78,15 +75,6 @@ async def analyze_hastily(run: ResearchRun) -> None:
     state.hasty_analyses = waiting
 
 
-def _output_of(run: ResearchRun, query: PlanNode, task: "asyncio.Task[AnalyzerResult]") -> AnalyzerResult | None:
-    """The output of one analysis; one that failed for good costs its own branch, not the run."""
-    error = task.exception()
-    if isinstance(error, ActivityError):
-        run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
-        return None
-    return task.result()
-
-
 async def _analyze_one(
     run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None, turns: asyncio.Semaphore
 ) -> AnalyzerResult:
@@ -94,73 +82,67 @@ async def _analyze_one(
         return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
 
+# --- earlier results -----------------------------------------------------------------------------------------------
+def _withdraw_answered(run: ResearchRun, answered: list[PlanNode]) -> None:
+    """Withdraw the earlier results of sub-queries that have new ones, and record the gaps that this supersedes."""
+    state = run.state
+    before = {gap.id: gap.status for gap in state.gaps}
+    withdraw(state, answered)
+    for gap in state.gaps:
+        if gap.status is GapStatus.SUPERSEDED and before[gap.id] is not gap.status:
+            outputs = {"status": gap.status.value}
+            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
+
+
 def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
-    """Take back what earlier analyses of these sub-queries gave, but for passages that others or the draft rest on."""
+    """Remove the results of earlier analyses of these sub-queries, but for passages that others or the draft cite."""
     names = {query.id for query in queries}
-    gone = [finding for finding in state.findings if finding.sub_query_id in names]
+    removed = [finding for finding in state.findings if finding.sub_query_id in names]
     state.findings = [finding for finding in state.findings if finding.sub_query_id not in names]
-    kept = {item for finding in state.findings for item in finding.evidence_ids}
-    kept.update(state.draft.evidence_ids if state.draft else [])
-    unused = {item for finding in gone for item in finding.evidence_ids} - kept
+    cited = {item for finding in state.findings for item in finding.evidence_ids}
+    cited.update(state.draft.evidence_ids if state.draft else [])
+    unused = {item for finding in removed for item in finding.evidence_ids} - cited
     state.evidence = {name: item for name, item in state.evidence.items() if name not in unused}
     state.gaps = gaps.withdrawn(state.gaps, queries, state.iteration)
 
 
+# --- new results ---------------------------------------------------------------------------------------------------
 def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> None:
-    """Take over one analysis: evidence, findings, quality, gaps. Ids of unknown things were dropped before."""
-    state = run.state
+    """Take over one analysis: evidence, findings, quality, gaps; None for a sub-query without one."""
+    state, found, fresh = run.state, query.finding_count, list[Finding]()
     if output is not None:
         output = with_what_follows(output, [source.id for source in sources_of(run, query)])
-    doubtful = clashing(state, output.evidence) if output else set()
-    findings = [one for one in output.findings if doubtful.isdisjoint(one.evidence_ids)] if output else []
-    fresh: list[Finding] = []
-    if output:
-        state.note_entry(output.entry)
-        state.evidence.update({item.id: item for item in output.evidence if item.id not in doubtful})
-        known = {finding.id for finding in state.findings}
-        fresh = [
-            finding.model_copy(update={"iteration": state.iteration, "sub_query_id": query.id})
-            for finding in findings
-            if finding.id not in known
-        ]
-        state.findings += fresh
-        _assess_sources(run, output)
-        if fresh:
-            run.note(
-                "finding.added",
-                f"{plural(len(fresh), 'finding')}: {query.text}",
-                count=len(fresh),
-                sub_query_id=query.id,
-                statement=fresh[0].statement[:200],
-            )
-        if doubtful:
-            run.note(
-                "status",
-                f"{plural(len(doubtful), 'passage')} dropped: another passage has the same id",
-                level="warning",
-            )
-        if output.dropped_quotes:
-            run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
+        found, fresh = _merge_findings(run, query, output)
+        _assess_sources(state, output)
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
-    counted = query.model_copy(update={"finding_count": len(findings) if output else query.finding_count})
-    stated = _merge_gaps(run, counted, fresh, output)
-    merged = counted.model_copy(update={"stated_gaps": stated})
-    state.plan = state.plan.with_nodes(merged)
+    query = query.model_copy(update={"finding_count": found})
+    stated = _merge_gaps(run, query, fresh, output)
+    state.plan = state.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
 
 
-def clashing(state: ResearchState, fresh: list[Evidence]) -> set[str]:
-    """Ids under which another passage is known already: an id must never hide what stands behind it."""
-    return {
-        item.id
-        for item in fresh
-        if (known := state.evidence.get(item.id))
-        and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
-    }
+def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> tuple[int, list[Finding]]:
+    """Take over evidence and findings; the number of findings that answer the sub-query, and the new ones."""
+    state, clashing = run.state, run.state.clashing_ids(output.evidence)
+    findings = [finding for finding in output.findings if clashing.isdisjoint(finding.evidence_ids)]
+    known = {finding.id for finding in state.findings}
+    of_query = {"iteration": state.iteration, "sub_query_id": query.id}
+    fresh = [finding.model_copy(update=of_query) for finding in findings if finding.id not in known]
+    state.note_entry(output.entry)
+    state.evidence.update({item.id: item for item in output.evidence if item.id not in clashing})
+    state.findings += fresh
+    if fresh:
+        text, count = f"{plural(len(fresh), 'finding')}: {query.text}", len(fresh)
+        statement = fresh[0].statement[:200]
+        run.note("finding.added", text, count=count, sub_query_id=query.id, statement=statement)
+    if clashing:
+        run.note_clashing(clashing)
+    if output.dropped_quotes:
+        run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
+    return len(findings), fresh
 
 
-def _assess_sources(run: ResearchRun, output: AnalyzerResult) -> None:
-    state = run.state
+def _assess_sources(state: ResearchState, output: AnalyzerResult) -> None:
     for source_id in output.analyzed_source_ids or ():
         if source_id in state.sources:
             state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
@@ -170,8 +152,26 @@ def _assess_sources(run: ResearchRun, output: AnalyzerResult) -> None:
             state.sources[source.id] = update_quality(source, update)
 
 
+def update_quality(source: Source, update: QualityUpdate) -> Source:
+    """Return the source with the analyzer's label, at most one step from that of the rules.
+
+    A label of the operator remains, and the opinion `unknown` changes nothing. However often a source is analyzed, the
+    steps do not add up. A source without a label by rules starts in the middle.
+    """
+    if update.quality not in QUALITY_STEPS or source.quality_reason.startswith(CHOSEN_BY_OPERATOR):
+        return source
+    by_rules = source.found_quality or source.quality
+    base = by_rules if by_rules in QUALITY_STEPS else Quality.MEDIUM
+    place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(Quality(update.quality))
+    highest = QUALITY_STEPS.index(source.best_quality)
+    quality = QUALITY_STEPS[max(place - 1, min(place + 1, opinion, highest))]
+    reason = f"analyzer: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
+    known = source.found_quality if quality is source.quality else by_rules
+    return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
+
+
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None) -> list[str]:
-    """Open and close gaps; the ids of those that state what this sub-query lacks, whoever opened them."""
+    """Open and close gaps; the ids of all gaps that this sub-query states, whoever opened them."""
     state = run.state
     drafts = output.gaps if output else []
     if not query.finding_count and not drafts and not query.gap_id and query.facet != OTHER_FORM:
@@ -180,7 +180,7 @@ def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output:
     before = {gap.id: gap.status for gap in state.gaps}
     if query.gap_id:
         state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
-    # A follow-up that found nothing does not open the same hole under another name.
+    # A follow-up without findings does not open the same gap under another name.
     opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
     state.gaps = [*state.gaps, *opened]
     for gap in opened:

@@ -1,6 +1,8 @@
-"""Closing a run: write from what is there, number, render, save."""
+"""Closing a run: write from the results so far, check, render, save."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from temporalio.exceptions import ActivityError
@@ -21,82 +23,97 @@ from contracts.vocabulary import (
     RunStatus,
     StopReason,
 )
-from workflows.phases.analysis import analyze_hastily
-from workflows.phases.claim_verification import is_wanted, verify
-from workflows.phases.counts import counts_of
-from workflows.phases.report_review import review
+from workflows.phases.analysis import analyze_without_model
+from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.activity_options import record_options
+from workflows.run.activity_options import CLOSING_SECONDS, record_options
 from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 RENDER = "render"
 WRITING_SHARE = 0.65
-"""Of the time that is left when a run must end early: the rest is for checking what was written."""
+"""Share of the remaining time for writing when a run ends early and its claims are to be checked."""
 LAYOUT_SECONDS = 10.0
-"""Kept for setting out what was found without the model, rendering and saving, up to a share of what is left."""
+"""Time reserved for writing without the model, rendering and saving, up to a share of what remains."""
 LAYOUT_SHARE = 0.5
 LEAST_WRITING_SECONDS = 3.0
-"""With less than this no model is asked for the report: its answer would be paid for and come too late."""
+"""Below this no model is asked for the report: its answer would be paid for and come too late."""
 CLOSING = "closing"
-"""The phase of what is analyzed and written because the run ends early."""
+"""Name of the phase of analysis and writing when a run ends early."""
 
 
 async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     """Bring the run to its end: the report, the result in the state, the session saved."""
-    skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
+    state = run.state
+    skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
         run.note("status", f"ending early: {reason.value}", level="warning")
-        await _write_what_is_there(run, reason)
-    await _check_what_was_written(run, reason)
-    state = run.state
+        await _write_from_results_so_far(run, reason)
+    await _check_draft(run, reason)
     while True:
-        outcome, final_reason = _conclude(run, reason)
+        ending = _conclude(run, reason)
         try:
             rendered = await _render(run)
             break
         except ActivityError as error:
             if not is_given_up(error) or state.draft is None:
                 raise
-            reason = await _write_otherwise(run, reason, reason_of(error))
+            reason = await _replace_draft(run, reason, reason_of(error))
     state.citations = rendered.citations
-    state.result = _result(state, rendered, outcome, final_reason)
-    state.status = RunStatus(outcome.value)
-    run.note("run.finished", f"{outcome.value}: {final_reason.value}", outcome=outcome.value)
+    state.result = _result(state, rendered, ending)
+    state.status = RunStatus(ending.outcome.value)
+    text = f"{ending.outcome.value}: {ending.stop_reason.value}"
+    run.note("run.finished", text, outcome=ending.outcome.value)
     await _save_closed(run)
-    return outcome
+    return ending.outcome
 
 
-def _conclude(run: ResearchRun, reason: StopReason) -> tuple[Outcome, StopReason]:
-    """How the run ends with what is there; the report is told by the state."""
+# --- the draft -----------------------------------------------------------------------------------------------------
+async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> None:
+    """Analyze the rest without a model, then write, within the reserve (or at once, if even that is used up)."""
     state = run.state
-    final_reason = stop_reason_of(state, reason)
-    outcome = outcome_of(run.resolved.query, state, final_reason)
-    state.limitations = limitations_of(run.resolved.query, state, final_reason)
-    state.ending = Ending(
-        outcome=outcome,
-        stop_reason=final_reason,
-        completeness=completeness_of(state, outcome),
-        ended_at=run.now_text(),
-    )
-    state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
-    return outcome, final_reason
+    run.inbox.clear()
+    state.phase = CLOSING
+    # After an outage that consumed the deadline the run still gets its reserve.
+    state.deadline_at = max(state.deadline_at, run.host.now().timestamp() + run.resolved.limits.reserve_seconds)
+    remaining = run.remaining_seconds()
+    is_checked = run.resolved.verify is Verify.FULL
+    seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
+    async with _time_limit(run, seconds):
+        await analyze_without_model(run)
+        if state.findings and not _draft_is_current(state):
+            by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
+            await _write(run, reason, EngineKind.EXTRACTIVE if by_rules else None)
+        elif not state.findings and state.plan.nodes:
+            await _write(run, reason, EngineKind.EXTRACTIVE)
 
 
-async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> StopReason:
-    """A text that no renderer survives makes room for one that the findings are set out in without a model.
+async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
+    """Review and verify the draft as far as time, limits and people allow; it is rendered in any case."""
+    is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
+    if not is_reviewed and not verification_is_due(run):
+        return
+    remaining = run.remaining_seconds()
+    async with _time_limit(run, remaining - _layout_seconds(remaining)):
+        if is_reviewed:
+            await review(run)
+        await verify(run)
 
-    Where it was such a text already, the report goes without one. Why the run ends then.
+
+async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str) -> StopReason:
+    """Replace a draft that no renderer survives by one without a model; the stop reason then.
+
+    If a model did not write it, the run ends without a report.
     """
     state = run.state
     by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
     state.draft = None
     state.verdicts_entry = ""
     run.operation_done(RENDER)
-    run.branch_failed(f"the text of the report could not be laid out ({why})")
+    run.branch_failed(f"the text of the report could not be laid out ({problem})")
     if by_model:
         run.inbox.clear()
         await _write(run, reason, EngineKind.EXTRACTIVE)
@@ -104,49 +121,10 @@ async def _write_otherwise(run: ResearchRun, reason: StopReason, why: str) -> St
     return reason if state.draft is not None else StopReason.INTERNAL_ERROR
 
 
-async def _write_what_is_there(run: ResearchRun, reason: StopReason) -> None:
-    """Analyze without a model what was read, then write, within the reserve (or at once, if even that is used up)."""
-    run.inbox.clear()
-    run.state.phase = CLOSING
-    # After an outage that ate the deadline the run still gets its reserve.
-    earliest = run.host.now().timestamp() + run.resolved.limits.reserve_seconds
-    run.state.deadline_at = max(run.state.deadline_at, earliest)
-    left = run.remaining_seconds()
-    checked = run.resolved.verify is Verify.FULL
-    writing = left * WRITING_SHARE if checked else left - _layout_seconds(left)
-    hopeless = reason is StopReason.PROVIDER_OUTAGE or writing < LEAST_WRITING_SECONDS
-    alarm = asyncio.ensure_future(_ring(run, writing))
-    try:
-        await analyze_hastily(run)
-        if run.state.findings and not _draft_is_current(run.state):
-            await _write(run, reason, EngineKind.EXTRACTIVE if hopeless else None)
-        elif not run.state.findings and run.state.plan.nodes:
-            await _write(run, reason, EngineKind.EXTRACTIVE)
-    finally:
-        alarm.cancel()
-        run.inbox.clear()
-
-
-async def _check_what_was_written(run: ResearchRun, reason: StopReason) -> None:
-    """Review and verification, as far as time, limits and people allow; the report is laid out in any case."""
-    reviews = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
-    if not reviews and not is_wanted(run):
-        return
-    left = run.remaining_seconds()
-    alarm = asyncio.ensure_future(_ring(run, left - _layout_seconds(left)))
-    try:
-        if reviews:
-            await review(run)
-        await verify(run)
-    finally:
-        alarm.cancel()
-        run.inbox.clear()
-
-
 async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None = None) -> None:
-    """The report from what is there, out of what each limit keeps for it.
+    """Write the report from the reserve of each limit.
 
-    If the model does not manage it in time, or not even that much is left, the extractive engine does it.
+    If the model does not manage it in time, or the reserve is too small for it, it is written without a model.
     """
     request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
     try:
@@ -162,27 +140,56 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
 
 def _draft_is_current(state: ResearchState) -> bool:
-    """Whether the draft knows every finding (there is one): written in this iteration, after the last analysis."""
+    """Return true if the draft was written in this iteration, after the last analysis."""
     if state.draft is None:
         return False
     newest = max(finding.iteration for finding in state.findings)
     return state.draft.iteration >= newest and not state.hasty_analyses
 
 
-def _layout_seconds(left: float) -> float:
-    return min(LAYOUT_SECONDS, LAYOUT_SHARE * left)
+def _layout_seconds(remaining: float) -> float:
+    return min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
 
 
-async def _ring(run: ResearchRun, seconds: float) -> None:
-    await run.host.sleep(seconds, "until the report must be there")
-    run.inbox.interrupt(StopReason.BUDGET_TIME)
+@asynccontextmanager
+async def _time_limit(run: ResearchRun, seconds: float) -> AsyncIterator[None]:
+    """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
+
+    async def interrupt() -> None:
+        await run.host.sleep(seconds, "until the report must be there")
+        run.inbox.interrupt(StopReason.BUDGET_TIME)
+
+    alarm = asyncio.ensure_future(interrupt())
+    try:
+        yield
+    finally:
+        alarm.cancel()
+        run.inbox.clear()
+
+
+# --- the end -------------------------------------------------------------------------------------------------------
+def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
+    """Decide how the run ends with its present results; the renderer reads it from the state."""
+    state = run.state
+    reason = stop_reason_of(state, reason)
+    outcome = outcome_of(run.resolved.query, state, reason)
+    state.limitations = limitations_of(run.resolved.query, state, reason)
+    completeness = completeness_of(state, outcome)
+    state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
+    state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
+    return state.ending
+
+
+def _longest(run: ResearchRun) -> float:
+    """Seconds for which the report is rendered and saved: a store may come back after the deadline."""
+    return max(0.0, run.remaining_seconds()) + CLOSING_SECONDS
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = replace(record_options(run.operation(RENDER), "render the report"), first=True)
-    resolved = run.resolved
+    options = replace(record_options(run.operation(RENDER), "render the report", _longest(run)), first=True)
 
     async def send(change: StateChange) -> RenderedReport:
+        resolved = run.resolved
         request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, change=change)
         return await run.host.execute(activities.render_report, request, options)
 
@@ -190,7 +197,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = replace(record_options(run.operation("save"), "save the session"), first=True)
+    options = replace(record_options(run.operation("save"), "save the session", _longest(run)), first=True)
     try:
         await run.checkpoints.save(closed=True, options=options)
     except ActivityError as error:
@@ -201,28 +208,27 @@ async def _save_closed(run: ResearchRun) -> None:
             run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
 
 
-def _result(state: ResearchState, rendered: RenderedReport, outcome: Outcome, reason: StopReason) -> ResearchResult:
-    resolved = state.resolution
+def _result(state: ResearchState, rendered: RenderedReport, ending: Ending) -> ResearchResult:
     return ResearchResult(
-        research_id=resolved.research_id,
-        outcome=outcome,
-        stop_reason=reason,
-        completeness=completeness_of(state, outcome),
+        research_id=state.resolution.research_id,
+        outcome=ending.outcome,
+        stop_reason=ending.stop_reason,
+        completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
         report=rendered.text,
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,
-        counts=counts_of(state),
+        counts=state.counts(),
         usage=state.usage,
         verification=rendered.verification,
         review=state.verification.review,
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         limitations=state.limitations,
-        resumable=outcome is not Outcome.COMPLETED,
+        resumable=ending.outcome is not Outcome.COMPLETED,
         started_at=state.started_at,
-        ended_at=state.ending.ended_at if state.ending else "",
-        metadata=resolved.metadata,
+        ended_at=ending.ended_at,
+        metadata=state.resolution.metadata,
     )

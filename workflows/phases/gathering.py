@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
+from contracts import activities, failures
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, SearchHit, Source
 from contracts.messages import ReadRecord, ReadRequest, SearchResponse
@@ -21,16 +21,21 @@ from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
-from workflows.phases.provider_searches import Answers, Searching
+from workflows.phases.searching import Answers, Searching
+from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.query_matching import record_of
-from workflows.rules.scoping import known_record
 from workflows.rules.sub_queries import room_of, sources_left
-from workflows.run.accounting import account
 from workflows.run.activity_options import read_options
+from workflows.run.budget import account
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
+
+PATIENCE_SECONDS = 10.0
+"""One site of several that does not answer is tried for this long."""
+OUTAGE_SECONDS = 300.0
+"""The same where most sites do not answer."""
 
 
 @dataclass
@@ -116,6 +121,22 @@ class Gathering:
             for query, hit in zip(self._sub_queries, rank, strict=True):
                 self._read_best(query, [hit] if hit else [], 1)
         await self._run.host.settle([read.record for read in self._reads.values()])
+        await self._read_again_after_outage()
+
+    async def _read_again_after_outage(self) -> None:
+        """Read sources again if most are unavailable: then it is no fault of single sites, and may pass."""
+        run = self._run
+        failed = [identity for identity, read in self._reads.items() if _is_unavailable(read)]
+        if 2 * len(failed) <= len(self._reads):
+            return
+        run.note("status", f"{len(failed)} of {len(self._reads)} sources are unavailable: waiting", level="warning")
+        for identity in failed:
+            hit = self._reads[identity].hit
+            self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
+        await run.host.settle([self._reads[identity].record for identity in failed])
+        lost = [identity for identity in failed if _is_unavailable(self._reads[identity])]
+        if 2 * len(lost) > len(self._reads):
+            run.branch_failed(f"{len(lost)} of {len(self._reads)} sources were unavailable for a long time")
 
     def _hits(self, query: PlanNode) -> list[SearchHit]:
         """Return the hits of a sub-query in rank order, without those that the request excludes."""
@@ -140,7 +161,7 @@ class Gathering:
     def _may_read(self, hit: SearchHit) -> bool:
         return self._only is None or canonical_url(hit.url) in self._only
 
-    async def _read(self, identity: str, hit: SearchHit) -> ReadRecord:
+    async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
         run, resolved = self._run, self._run.resolved
         if (page := self._ledger.get(identity)) is not None:
             run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
@@ -153,6 +174,7 @@ class Gathering:
             hit_entries=hit.entries,
             wants_title=not hit.title,
             permission=run.permission(),
+            patience_seconds=patience,
         )
         async with self._reads_at_once:
             options = read_options(f"read/{identity}", f"read: {hit.title or hit.url}", run.remaining_work_seconds())
@@ -334,3 +356,9 @@ class Gathering:
             duplicates=query.duplicate_count,
             error=query.error if failed else None,
         )
+
+
+def _is_unavailable(read: Read) -> bool:
+    task = read.record
+    error = task.exception() if task.done() and not task.cancelled() else None
+    return isinstance(error, ActivityError) and reason_of(error) == failures.SOURCE_UNAVAILABLE

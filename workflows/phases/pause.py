@@ -9,7 +9,6 @@ from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import OpenPause, ResearchState
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole, ThinkMode
-from workflows.phases.counts import counts_of
 from workflows.run.activity_options import hook_options
 from workflows.run.call_errors import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
@@ -115,5 +114,5 @@ def state_for_hook(state: ResearchState) -> dict[str, Any]:
         ],
         "open_gaps": [shorten(gap.description, SHOWN_CHARACTERS) for gap in state.unaddressed_gaps()[newest]],
         "usage": state.usage.model_dump(mode="json"),
-        "counts": counts_of(state).model_dump(mode="json"),
+        "counts": state.counts().model_dump(mode="json"),
     }

@@ -1,26 +1,27 @@
-"""What each role is shown of the state: projections, so that nobody gets the whole of it."""
+"""Requests to roles: projections of the state, so that no role gets the whole of it; and passages for writers."""
 
+from contracts import activities
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
-from contracts.evidence import Source
+from contracts.evidence import Evidence, Source
+from contracts.messages import SPANS_PER_SOURCE, SelectionRequest
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
-from contracts.vocabulary import TOP_CONFIDENCE, NodeKind, Quality
+from contracts.vocabulary import TOP_CONFIDENCE, NodeKind
+from workflows.run.activity_options import selection_options
 from workflows.run.research_run import ResearchRun
 
 
 def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
-    """A source for a role: reference to its text and, for one that searches it, where to look first."""
+    """Return a source for a role: the reference to its text and, for a role that searches it, the best places."""
     return SourceExtract(
         id=source.id,
         url=source.url,
         title=source.title,
         publisher=source.publisher,
-        snippet=source.snippet if to_search else "",
         quality=source.quality,
         text=source.text,
-        sections=source.sections if to_search else [],
         entry=source.entry,
         hit_entries=source.hit_entries if to_search else [],
         changed=source.found_quality is not None,
@@ -28,15 +29,14 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
 
 
 def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
-    """Readable sources that a sub-query found, in its order of merit, at most twenty."""
+    """Return the readable sources that a sub-query found, its own and best-ranked first, at most `MOST_SOURCES`."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
-    return sorted(found, key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))[
-        :MOST_SOURCES
-    ]
+    found.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
+    return found[:MOST_SOURCES]
 
 
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
-    """Hand-off to the analyzer."""
+    """Return the request to the analyzer of one sub-query."""
     state = run.state
     return AnalyzeInput(
         brief=state.plan.brief,
@@ -59,19 +59,19 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
 
 
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
-    """Hand-off to the synthesizer."""
+    """Return the request to the synthesizer; `cut_short` is the stop reason of a run that ends early."""
     state = run.state
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=_brief(state),
         sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
         findings=state.findings,
-        # A writer needs the places of passages, not their hashes: the audit has those from the session.
+        # A writer needs the places of passages, not their hashes.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
         sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
         gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],
         source_count=len(state.readable_sources()),
-        high_quality_sources=sum(source.quality is Quality.HIGH for source in state.readable_sources()),
+        high_quality_sources=len(state.high_quality_sources()),
         improvements=state.report_improvements,
         target_words=run.resolved.target_words,
         corpus=run.resolved.corpus,
@@ -84,15 +84,14 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
 
 
 def _brief(state: ResearchState) -> str:
-    """What the report is to follow: where agents worked on tasks, the plan that these came from, too."""
-    tasks = {node.parent for node in state.plan.nodes if node.kind is NodeKind.TASK}
-    steps = [node.text for node in state.plan.nodes if node.kind is NodeKind.STEP] if tasks else []
-    told = [f"{number}. {text}" for number, text in enumerate(steps, start=1)]
-    return "\n".join([state.plan.brief, *told]).strip() if told else state.plan.brief
+    """Return the brief of the plan; where agents work on tasks, with its steps."""
+    has_tasks = any(node.kind is NodeKind.TASK for node in state.plan.nodes)
+    steps = [f"{number}. {step.text}" for number, step in enumerate(state.plan.steps, start=1)]
+    return "\n".join([state.plan.brief, *steps]).strip() if has_tasks and steps else state.plan.brief
 
 
 def refine_input(run: ResearchRun) -> RefineInput:
-    """Hand-off to the refiner: gaps as objects with ids."""
+    """Return the request to the refiner, with gaps as objects with ids."""
     state = run.state
     return RefineInput(
         gaps=state.unaddressed_gaps(),
@@ -104,3 +103,26 @@ def refine_input(run: ResearchRun) -> RefineInput:
         asked=[query.text for query in state.plan.sub_queries],
         term_documents=state.term_documents,
     )
+
+
+async def select_evidence(run: ResearchRun, step: str, questions: list[str], per_question: int) -> list[list[Evidence]]:
+    """Choose passages of the stored texts for each question, the best first.
+
+    `step` names the operation. Raises `ActivityError` if no worker could do it, `Interrupted`.
+    """
+    sources = run.state.readable_sources()
+    if not questions or not sources:
+        return [[] for _ in questions]
+    request = SelectionRequest(
+        research_id=run.resolved.research_id,
+        tenant=run.resolved.tenant,
+        language=run.resolved.language,
+        questions=questions,
+        sources=[extract_of(source) for source in sources],
+        per_question=per_question,
+        per_source=SPANS_PER_SOURCE,
+    )
+    options = selection_options(run.operation(step), "select passages", run.remaining_work_seconds())
+    chosen = await run.within_limits(run.host.execute(activities.select_evidence, request.by_reference(), options))
+    run.operation_done(step)
+    return chosen.evidence(request)

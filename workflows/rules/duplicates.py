@@ -1,23 +1,19 @@
 """Identity of hits and sources: pure, and independent of the order of arrival.
 
 Before reading: the same canonical URL or known alias, else the same DOI. After reading: the same final URL, else the
-same content. An equal title alone makes a candidate, which is reported; both sources remain.
+same content.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.addresses import canonical_url, doi_of, normalize, source_id
+from contracts.addresses import canonical_url, doi_of, source_id
 from contracts.evidence import SearchHit, Source
 from contracts.vocabulary import SourceStatus
 
 LEAST_CONTENT: Final = 200
 """Characters of text from which equal content means something: `Loading…` is the same on all sites."""
-LEAST_TITLE: Final = 20
-"""A normalized title must be longer than this to make a candidate (ID rules of the domain)."""
-NOT_A_WORD: Final = re.compile(r"[\W_]+")
 
 
 # --- before reading ------------------------------------------------------------------------------------------------
@@ -158,13 +154,3 @@ def _marks(source: Source) -> list[str]:
     if source.text is not None and source.text.size >= LEAST_CONTENT:
         marks += [source.text.hash, *([source.content_hash] if source.content_hash else [])]
     return marks
-
-
-def same_titles(sources: Iterable[Source]) -> list[tuple[str, ...]]:
-    """Return the ids of readable sources with one title, in groups of two and more."""
-    groups: dict[str, list[str]] = {}
-    for source in sources:
-        title = NOT_A_WORD.sub(" ", normalize("NFKC", source.title).casefold()).strip()
-        if len(title) > LEAST_TITLE and source.status is SourceStatus.FULL:
-            groups.setdefault(title, []).append(source.id)
-    return [tuple(group) for group in groups.values() if len(group) > 1]

@@ -1,4 +1,4 @@
-"""The life of a gap: opened by analysis, a silent sub-query or a person; closed by later evidence."""
+"""The life of a gap: opened by an analysis, an unanswered sub-query or a person, closed by later evidence. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,11 +10,11 @@ from contracts.state import ResearchState
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 MAX_GAPS = 30
-STEER = ASKED_BY_PERSON
 
 
+# --- opening -------------------------------------------------------------------------------------------------------
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
-    """Gaps that are new to the run, in order; one that repeats a known gap is not opened twice."""
+    """Return the gaps that are new to the run, in order, at most `MAX_GAPS` in all."""
     known = {gap.id for gap in state.gaps}
     fresh: list[Gap] = []
     for draft in drafts:
@@ -22,12 +22,11 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
         if not draft.description.strip() or identity in known or len(known) >= MAX_GAPS:
             continue
         known.add(identity)
-        kind = GapKind(draft.kind) if draft.kind in set(GapKind) else GapKind.MISSING
         fresh.append(
             Gap(
                 id=identity,
                 description=draft.description[:400],
-                kind=kind,
+                kind=GapKind(draft.kind) if draft.kind in set(GapKind) else GapKind.MISSING,
                 severity=Severity.MODERATE if draft.priority <= 2 else Severity.MINOR,
                 priority=max(1, draft.priority),
                 suggested_queries=[query[:300] for query in draft.suggested_queries[:3]],
@@ -38,13 +37,25 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
     return fresh
 
 
+def silent_gap(query: PlanNode) -> ProposedGap:
+    """Return the gap of a sub-query without findings: it states the question, and why it is open."""
+    text = query.text[:250]
+    if query.status is NodeStatus.FAILED:
+        return ProposedGap(description=f"The search for “{text}” failed, so it is not answered.", priority=1)
+    if query.status is NodeStatus.SKIPPED:
+        description = f"“{text}” was not looked into to its end ({query.status_reason})."
+        return ProposedGap(description=description, priority=1)
+    return ProposedGap(description=f"Nothing in the sources answers “{text}”.", priority=2)
+
+
+# --- before and after an analysis ----------------------------------------------------------------------------------
 def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
-    """Gaps before sub-queries are analyzed again: what they had opened is superseded, what they had closed is open."""
-    open_gaps, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
+    """Return the gaps before sub-queries are analyzed again: superseded those they opened, open those they closed."""
+    origins, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
     result = []
     for gap in gaps:
         status = gap.status
-        if gap.origin in open_gaps and gap.iteration == iteration and status is GapStatus.OPEN:
+        if gap.origin in origins and gap.iteration == iteration and status is GapStatus.OPEN:
             status = GapStatus.SUPERSEDED
         elif gap.id in closed:
             status = GapStatus.OPEN
@@ -53,7 +64,7 @@ def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) 
 
 
 def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Gap]:
-    """Gaps with those open again that were taken back and are stated anew."""
+    """Return the gaps with superseded ones open again if they are stated again."""
     stated = {gap_id(draft.description) for draft in drafts}
     return [
         gap.model_copy(update={"status": GapStatus.OPEN})
@@ -63,49 +74,15 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
     ]
 
 
-def silent_gap(query: PlanNode) -> ProposedGap:
-    """The gap that an unanswered sub-query leaves: its question is stated, never passed over."""
-    if query.status is NodeStatus.FAILED:
-        return ProposedGap(
-            description=f"The search for “{query.text[:250]}” failed, so it is not answered.", priority=1
-        )
-    if query.status is NodeStatus.SKIPPED:
-        description = f"“{query.text[:250]}” was not looked into to its end ({query.status_reason})."
-        return ProposedGap(description=description, priority=1)
-    return ProposedGap(description=f"Nothing in the sources answers “{query.text[:250]}”.", priority=2)
-
-
 def after_analysis(gaps: list[Gap], queries: Iterable[PlanNode], findings: Iterable[Finding]) -> list[Gap]:
     """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {query.gap_id: [] for query in queries if query.gap_id}
+    gap_of = {query.id: query.gap_id for query in queries}
     for finding in findings:
-        if finding.sub_query_id:
-            found.setdefault(finding.sub_query_id, []).append(finding.id)
-    answers: dict[str, list[str]] = {}
-    for query in queries:
-        if query.gap_id:
-            answers.setdefault(query.gap_id, []).extend(found.get(query.id, []))
-    return [_close(gap, answers[gap.id]) if gap.id in answers else gap for gap in gaps]
-
-
-def asked_for(gaps: Iterable[Gap]) -> bool:
-    """Whether something that a person asked for is still open."""
-    return any(gap.origin == STEER and gap.status is GapStatus.OPEN for gap in gaps)
-
-
-def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
-    """Apply what the refiner says of each gap; unknown ids were ignored before."""
-    by_id = {assessment.gap_id: assessment for assessment in assessments}
-    return [_apply_assessment(gap, by_id[gap.id]) if gap.id in by_id else gap for gap in gaps]
-
-
-def _apply_assessment(gap: Gap, assessment: GapAssessment) -> Gap:
-    if gap.origin == STEER:
-        return gap  # what a person asked for is looked for once, whatever a refiner thinks of it
-    status = gap.status
-    if status is GapStatus.OPEN and not assessment.addressable:
-        status = GapStatus.UNADDRESSABLE
-    return gap.model_copy(update={"severity": assessment.severity, "status": status})
+        gap = gap_of.get(finding.sub_query_id or "")
+        if gap:
+            found[gap].append(finding.id)
+    return [_close(gap, found[gap.id]) if gap.id in found else gap for gap in gaps]
 
 
 def _close(gap: Gap, finding_ids: list[str]) -> Gap:
@@ -113,3 +90,23 @@ def _close(gap: Gap, finding_ids: list[str]) -> Gap:
         return gap
     status = GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE
     return gap.model_copy(update={"status": status, "resolved_by": finding_ids})
+
+
+# --- assessments of a refiner --------------------------------------------------------------------------------------
+def asked_for(gaps: Iterable[Gap]) -> bool:
+    """Return true if a person's request is still open."""
+    return any(gap.origin == ASKED_BY_PERSON and gap.status is GapStatus.OPEN for gap in gaps)
+
+
+def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
+    """Apply the refiner's assessments by gap id; requests of people are searched for whatever it says of them."""
+    by_id = {assessment.gap_id: assessment for assessment in assessments}
+    result = []
+    for gap in gaps:
+        assessment = by_id.get(gap.id)
+        if assessment is not None and gap.origin != ASKED_BY_PERSON:
+            is_hopeless = gap.status is GapStatus.OPEN and not assessment.addressable
+            status = GapStatus.UNADDRESSABLE if is_hopeless else gap.status
+            gap = gap.model_copy(update={"severity": assessment.severity, "status": status})  # noqa: PLW2901
+        result.append(gap)
+    return result

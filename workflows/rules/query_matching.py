@@ -1,12 +1,10 @@
-"""Whether something was asked before: pure, over iterations and parallel branches.
+"""Comparison of queries, over iterations and parallel branches. Pure.
 
-Two queries are one if their words are the same in the same order, or nearly so. Not asking a question that was new
-loses an answer, asking one again costs one search: in doubt they are two.
+Two queries are one if their words are the same in the same order, but for articles, auxiliaries, case and plurals. A
+new question that is dropped loses an answer, a repeated one costs one search: in doubt they are two.
 """
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -14,46 +12,13 @@ from contracts.addresses import normalize, normalized_text
 from contracts.evidence import QueryOutcome, QueryRecord
 from contracts.plan import PlanNode
 
-LEAST_OVERLAP: Final = 0.85
-"""Share of all words that two queries must have in common (Jaccard) where they are not equal."""
-LEAST_WORDS: Final = 4
-"""Shorter queries are compared exactly."""
-LEAST_WORDS_TO_DIFFER: Final = 8
-"""In a shorter query one more word is another question."""
-
-LETTER: Final = (
-    r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf×÷"
-    r"\u060c\u061b\u061f\u0964\u0965\u2000-\u206f\u2190-\u2bff\u3000-\u303f]"
-)
-"""Anything but blanks, controls and punctuation: `\\w` would lose the vowel signs of many scripts."""
-WORD: Final = re.compile(rf"(?:(?<!\S)-|(?<!\S)\.)?{LETTER}+(?:[.'’_/-]{LETTER}+)*[+#%°]*")
-SAYS_NOTHING: Final = frozenset(
-    "a an the of in on at for with is are was were be been being do does did has have had please".split()
-)
-SYMMETRIC: Final = frozenset("vs versus between compare compared comparing comparison difference differ".split())
-"""Where one of these joins the words, their order says nothing."""
-DIRECTED: Final = frozenset("from to into than over by under before after through against".split())
-DECIDES: Final = frozenset(
-    """no not never none neither nor without except non cannot only unless against before after since until more less
-    most least best worst high higher highest low lower lowest increase decrease rise fall gain loss pro con advantage
-    disadvantage benefit risk cause effect true false first last latest old new how why when where who what which
-    from to into than over by under through and or vs versus child children adult man woman men women""".split()
-)
-"""Words that turn a question into another one, even a long one."""
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What is compared of a query."""
-
-    normalized: str
-    words: tuple[str, ...]
-    firm: frozenset[str]
-    """Words that must be in both: names, numbers, negations."""
+PUNCTUATION: Final = ".,;:!?¿¡\"'()[]{}<>“”„‘’«»‹›…–—·|/\\*_~`。、「」『』،؛؟।॥"
+"""Removed around words, not within: a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
+EMPTY_WORDS: Final = frozenset("a an the is are was were be been being do does did has have had please".split())
 
 
 def record_of(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
-    """The entry of a query that was asked; `found` is the number of hits, null if asking failed."""
+    """Return the record of a query; `found` is the number of hits, None if the search failed."""
     return QueryRecord(
         text=query.text,
         normalized_text=normalized_query(query.text),
@@ -69,22 +34,19 @@ def record_of(query: PlanNode, provider: str, *, found: int | None, source_type:
 def asked_before(
     ledger: Iterable[QueryRecord], text: str, provider: str | None = None, source_type: str | None = None
 ) -> QueryRecord | None:
-    """The first answered entry that asks the same; null if there is none, so that what failed may be asked again.
+    """Return the first answered record of the same query; None if there is none: a failed one may be repeated.
 
-    `provider` and `source_type` narrow what counts; null means any.
+    `provider` and `source_type` restrict the records; None means any.
     """
     for record in ledger:
-        if record.outcome is not QueryOutcome.ANSWERED:
-            continue
-        if provider not in (None, record.provider) or source_type not in (None, record.source_type):
-            continue
-        if same_query(record.text, text):
+        is_of_kind = provider in (None, record.provider) and source_type in (None, record.source_type)
+        if is_of_kind and record.outcome is QueryOutcome.ANSWERED and same_query(record.text, text):
             return record
     return None
 
 
 def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]:
-    """The texts that repeat neither one of `before` nor an earlier one of their own, in order; none is empty."""
+    """Return the texts that repeat neither one of `before` nor an earlier one of their own, in order."""
     seen = list(before)
     fresh: list[str] = []
     for text in texts:
@@ -95,61 +57,25 @@ def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]
 
 
 def same_query(one: str, other: str) -> bool:
-    """Whether two queries ask the same. Symmetric; true for a text and itself.
-
-    Numbers, names, negations and words that decide must agree; so must the order of the words, save in comparisons.
-    """
-    left, right = fingerprint(one), fingerprint(other)
-    # What has one sub-query id is one query whatever else is true of it.
-    if left.normalized == right.normalized or normalized_text(one) == normalized_text(other):
-        return True
-    left_set, right_set = frozenset(left.words), frozenset(right.words)
-    shorter = min(len(left_set), len(right_set))
-    if shorter < LEAST_WORDS:
-        return False
-    differing, common = left_set ^ right_set, left_set & right_set
-    if differing:
-        close = len(common) / len(left_set | right_set) >= LEAST_OVERLAP
-        if not close or shorter < LEAST_WORDS_TO_DIFFER or differing & (left.firm | right.firm):
-            return False
-    if common & SYMMETRIC and not common & DIRECTED:
-        return True
-    return [word for word in left.words if word in common] == [word for word in right.words if word in common]
-
-
-def normalized_query(text: str) -> str:
-    """The words of a query in order, in one spelling: case, white space and punctuation do not count."""
-    return fingerprint(text).normalized
+    """Return true if two queries ask the same. Symmetric and reflexive."""
+    # Texts with one sub-query id are one query.
+    return normalized_text(one) == normalized_text(other) or _compared_words(one) == _compared_words(other)
 
 
 @lru_cache(maxsize=2_048)
-def fingerprint(text: str) -> Fingerprint:
-    """What is compared of a query; a light way to take off plurals stands for stems, which workflows cannot have."""
-    written = [match.group() for match in WORD.finditer(normalize("NFKC", text))]
-    folded = [word.casefold().replace("’", "'") for word in written]
-    kept: list[str] = []
-    firm: set[str] = set()
-    for position, (word, plain) in enumerate(zip(written, folded, strict=True)):
-        named = _names(word, position, text)
-        if plain in SAYS_NOTHING and not (named and word.isupper()):
-            continue
-        base = plain if named else _singular(plain)
-        kept.append(base)
-        if named or base in DECIDES or plain in DECIDES or base.endswith("n't"):
-            firm.add(base)
-    return Fingerprint(" ".join(folded), tuple(kept), frozenset(firm))
+def normalized_query(text: str) -> str:
+    """Return the words of a query in order, without case, white space and punctuation."""
+    words = (word.rstrip(PUNCTUATION + "-").lstrip(PUNCTUATION) for word in normalize("NFKC", text).casefold().split())
+    return " ".join(filter(None, words))
 
 
-def _names(word: str, position: int, text: str) -> bool:
-    """Whether a word is a name, a number or an operator as far as its spelling tells."""
-    if not word.isalpha():
-        return True
-    if text.isupper():
-        return False
-    return any(letter.isupper() for letter in (word if position else word[1:]))
+def _compared_words(text: str) -> list[str]:
+    words = normalized_query(text).split()
+    return [_singular(word) for word in words if word not in EMPTY_WORDS] or words
 
 
 def _singular(word: str) -> str:
+    """Cut off an English plural; workflows have no stemmer."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):

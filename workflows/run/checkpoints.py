@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.messages import SaveRequest, StateChange
 from contracts.notebooks import without_told
-from contracts.state import PACKED_EVENTS
+from contracts.resolved import ResolvedResearch
+from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
+from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
 from workflows.run.activity_options import CallOptions, record_options
 from workflows.run.call_errors import is_cancelled
 from workflows.run.context import RunContext
@@ -139,3 +141,51 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
         digest=snapshot.digest,
         packed=pack_json(change_between(stored.state if stored else {}, snapshot.state)),
     )
+
+
+class Reposition(Protocol):
+    """`Strategy.resume`."""
+
+    def __call__(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        """Move the position of the state to what is to be done again."""
+        ...
+
+
+def resume_state(
+    state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition
+) -> ResearchState:
+    """The state to go on with: completed work is kept, marks of the earlier end are taken off.
+
+    Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
+    """
+    hasty = set(state.hasty_analyses)
+    # A run that was killed goes on as if nothing had been: what it has noted still holds.
+    interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
+    repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
+    state.active_seconds_before = state.usage.active_seconds
+    state.resolved = resolved
+    state.status = RunStatus.RUNNING
+    state.started_at = state.started_at or started_at
+    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty]
+    state.hasty_analyses = []
+    state.degraded = state.degraded if interrupted else []
+    state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    # Who was waited for is asked again, and given as much time as at first.
+    state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
+    state.limitations, state.last_failure = [], ""
+    state.result = None
+    state.fallbacks, state.lost_providers = {}, {}
+    # A task that failed is given again where the strategy still wants it.
+    state.agents = [
+        record.model_copy(update={"status": AgentStatus.CUT_OFF}) if record.status is AgentStatus.FAILED else record
+        for record in state.agents
+    ]
+    again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
+    undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
+    state.plan = state.plan.with_nodes(
+        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in undone)
+    )
+    # Whether the run was concluded before decides what is left to do.
+    reposition(state, redo_analysis=bool(hasty))
+    state.ending = None
+    return state

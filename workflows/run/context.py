@@ -1,30 +1,35 @@
 """What every part of a run works with: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Collection, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
 
 from contracts.canary import contains_canary, exposes_private_text
-from contracts.evidence import SearchHit, Source
+from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
-from contracts.outcome import PERSON, AgentDecision, GateIssue, Guidance, Moment
+from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
 from contracts.request import Depth
-from contracts.resolved import Permission, ResolvedResearch, permission_of
+from contracts.resolved import EffectiveLimits, Permission, ResolvedResearch, permission_of
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
-from workflows.rules.gaps import STEER, open_gaps
-from workflows.run.clock import Clock
-from workflows.run.event_ring import add_event
-from workflows.run.guidance import HEARD, newest, with_guidance
+from workflows.rules.gaps import open_gaps
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 
 T = TypeVar("T")
 
-MAX_DECISIONS = 500
+MAX_DECISIONS: Final = 500
+MAX_GUIDANCE: Final = 20
+"""In the state of a run."""
+GUIDANCE_OF_CALL: Final = 6
+"""About the guidance that one round of think-pauses gives."""
+MAX_EVENTS: Final = 400
+EVENTS_OF_PAGE: Final = 200
+EVENT_CHARACTERS: Final = 300
 
 
 class RunContext:
@@ -81,7 +86,7 @@ class RunContext:
     def moment(self) -> Moment:
         """Where the run stands now, with what a role that is asked now would hear."""
         state = self.state
-        return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, HEARD))
+        return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, GUIDANCE_OF_CALL))
 
     def operation(self, step: str, iteration: int | None = None) -> str:
         """A logical operation id: `step/iteration`, with its repetition in this session."""
@@ -150,7 +155,7 @@ class RunContext:
         if not state.plan.nodes or not text.strip():
             return  # the planner reads the guidance
         draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
-        for gap in open_gaps(state, [draft], STEER):
+        for gap in open_gaps(state, [draft], ASKED_BY_PERSON):
             state.gaps = [*state.gaps, gap]
             self.decide(
                 AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, {"status": gap.status.value}
@@ -237,6 +242,11 @@ class RunContext:
         """Return true if a query contains the canary."""
         return contains_canary(query, self.resolved.canary)
 
+    def note_clashing(self, ids: Collection[str]) -> None:
+        """Note passages that were dropped because other ones have their ids."""
+        text = f"{plural(len(ids), 'passage')} dropped: another passage has the same id"
+        self.note("status", text, level="warning")
+
     def degrade(self, note: str) -> None:
         """Record that something is less good than asked for; the report says so."""
         if note not in self.state.degraded:
@@ -258,3 +268,117 @@ class Watchers:
 
     async def enter_phase(self, run: "RunContext") -> None:
         """A new phase began."""
+
+
+def elapsed_seconds(state: ResearchState, now: float) -> float:
+    """Active seconds of a session at `now` (seconds since the epoch); waiting for a person does not count."""
+    return state.active_seconds_before + (state.clock_stopped_at or now) - state.clock_started_at
+
+
+class Clock:
+    """Counts the time of one run; all of it is in the state, so another process counts on."""
+
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host) -> None:
+        self._state = state
+        self._inbox = inbox
+        self._host = host
+        self._alarm: asyncio.Task[None] | None = None
+
+    def elapsed_seconds(self) -> float:
+        """Active seconds of this session so far."""
+        return elapsed_seconds(self._state, self._host.now().timestamp())
+
+    def remaining_seconds(self) -> float:
+        """Seconds until the report must be there."""
+        return self._state.deadline_at - (self._state.clock_stopped_at or self._host.now().timestamp())
+
+    def remaining_work_seconds(self) -> float:
+        """Seconds until the work must give way to writing: the reserve is kept for the report."""
+        reserve = 0.0 if self._inbox.closing or self._state.resolved is None else self._limits.reserve_seconds
+        return self.remaining_seconds() - reserve
+
+    def set_alarm(self) -> None:
+        """Have the work end when it must give way to writing: the one durable timer of a run that works."""
+        self.cancel_alarm()
+        if not self._state.clock_stopped_at:
+            self._alarm = asyncio.ensure_future(self._ring())
+
+    def cancel_alarm(self) -> None:
+        """Let the work go on as long as it likes."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stand still for the block; then the deadline is as far away as before, and the alarm is set again."""
+        state = self._state
+        self.cancel_alarm()
+        state.clock_stopped_at = state.clock_stopped_at or self._host.now().timestamp()
+        left = False
+        try:
+            yield
+        except GeneratorExit:
+            # The workflow leaves this worker's memory: nothing of it may ask the engine any more.
+            left = True
+            raise
+        finally:
+            if not left:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        state = self._state
+        waited = self._host.now().timestamp() - state.clock_stopped_at
+        state.clock_stopped_at = 0.0
+        state.clock_started_at += waited
+        state.deadline_at += waited
+        self.set_alarm()
+
+    def fix_limits(self, limits: EffectiveLimits) -> None:
+        """Change the limits once after the start, when it is known what the run is to be; the time used stays used.
+
+        Raises ValueError the second time.
+        """
+        state = self._state
+        if state.limits_fixed or state.resolved is None:
+            raise ValueError("the limits of a run are fixed once")
+        state.limits_fixed = True
+        state.deadline_at += limits.deadline_seconds - self._limits.deadline_seconds
+        state.resolved = state.resolved.model_copy(update={"limits": limits})
+        self.set_alarm()
+
+    @property
+    def _limits(self) -> EffectiveLimits:
+        return self._state.resolution.limits
+
+    async def _ring(self) -> None:
+        await self._host.sleep(max(0.0, self.remaining_work_seconds()), "until the report must be written")
+        self._inbox.interrupt(StopReason.BUDGET_TIME)
+
+
+# --- guidance and events -------------------------------------------------------------------------------------------
+def with_guidance(known: Sequence[Guidance], new: Guidance) -> list[Guidance]:
+    """Add guidance and return the newest; repeated guidance moves to the end."""
+    others = [one for one in known if (one.origin, one.text) != (new.origin, new.text)]
+    return newest([*others, new], MAX_GUIDANCE)
+
+
+def newest(known: Sequence[Guidance], most: int) -> list[Guidance]:
+    """Return at most so many of the newest in their order; a person's guidance is dropped last."""
+    of_person = [place for place, one in enumerate(known) if one.origin == PERSON][-most:]
+    others = [place for place, one in enumerate(known) if one.origin != PERSON]
+    room = most - len(of_person)
+    return [known[place] for place in sorted((*of_person, *(others[-room:] if room else ())))]
+
+
+def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:
+    """Append an event to the ring in the state; it costs nothing in the history."""
+    state.event_count += 1
+    state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
+    del state.events[:-MAX_EVENTS]
+
+
+def page_after(state: ResearchState, after: int) -> EventPage:
+    """Return the oldest events after a sequence number, and the cursor for the next call."""
+    events = [event for event in state.events if event.seq > after][:EVENTS_OF_PAGE]
+    return EventPage(events=events, next=events[-1].seq if events else max(after, 0))

@@ -5,23 +5,27 @@ unit can be stopped, stored and rebuilt without a server.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Protocol, TypeVar, get_type_hints
+from typing import Any, Final, Protocol, TypeVar, get_type_hints
 
+from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.common import Priority, RawValue, SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+from temporalio.exceptions import ApplicationError
 
-from contracts import names
+from contracts import failures, names
 from contracts.agents import AgentRequest, TaskResult
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
+from contracts.parse_request import error_lines
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from workflows.run.activity_options import CallOptions, show_summary
-from workflows.run.payloads import plain
 
+M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 A = TypeVar("A")
@@ -30,7 +34,9 @@ I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
 
 
-FIRST = 1
+JSON_ENCODING: Final = b"json/plain"
+NULL_ENCODING: Final = b"binary/null"
+FIRST: Final = 1
 """The server's highest priority: what brings a run to its end goes before what would begin something."""
 
 
@@ -213,3 +219,32 @@ def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:
     return TypedSearchAttributes(
         [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known.items()]
     )
+
+
+# --- payloads of others, decoded here so that none of them can fail a workflow task ----------------------------------
+def json_of(value: RawValue) -> bytes:
+    """Return the JSON of a payload; `null` for a payload in another encoding."""
+    return value.payload.data if value.payload.metadata.get("encoding") == JSON_ENCODING else b"null"
+
+
+def plain(value: RawValue) -> Any:
+    """Decode a payload to plain data. Raises ValueError if it is no JSON."""
+    encoding = value.payload.metadata.get("encoding")
+    if encoding == NULL_ENCODING:
+        return None
+    if encoding != JSON_ENCODING:
+        raise ValueError("no JSON")
+    try:
+        return json.loads(value.payload.data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def parse_argument(kind: type[M], value: RawValue) -> M:
+    """Parse the argument of a workflow. Raises a final `ApplicationError` that names each invalid field."""
+    try:
+        return kind.model_validate_json(json_of(value))
+    except ValidationError as error:
+        lines = error_lines(error)
+        message = "\n".join(lines)
+        raise ApplicationError(message, {"lines": lines}, type=failures.INVALID_REQUEST, non_retryable=True) from None

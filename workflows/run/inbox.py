@@ -1,13 +1,33 @@
-"""The inbox where messages and the clock's alarm are put down for the run to find."""
+"""Messages of people: the inbox of a run, and the meaning of a message for the run that waits for it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from contracts.plan import Plan
-from contracts.vocabulary import StopReason
+from pydantic import ValidationError
+
+from contracts.addresses import normalized_text, short_hash, sub_query_id
+from contracts.parse_request import error_lines
+from contracts.plan import (
+    ANSWER_CHARACTERS,
+    APPROVAL_PHRASE,
+    Plan,
+    PlannedQuery,
+    PlanNode,
+    PlanRevision,
+    Waiting,
+    WaitKind,
+)
+from contracts.request import Approve
+from contracts.resolved import EffectiveLimits
+from contracts.state import ResearchState
+from contracts.vocabulary import NodeKind, StopReason
+
+AROUND_PHRASE: Final = " \t\r\n.!\"'“”„«»"
 
 
 class Interrupted(Exception):
-    """The work must end now and the report be written from what is there. Never leaves the engine."""
+    """The work must end now and the report be written from the results so far. Never leaves the engine."""
 
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason.value)
@@ -16,57 +36,205 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Answered:
-    """What a person says to the questions of a round; empty texts where nothing is said."""
+    """Answers to the questions of a round, in their order; empty texts for unanswered ones."""
 
     answers: list[str]
 
 
 @dataclass(frozen=True)
 class Approved:
-    """A person agrees with a version of the plan."""
+    """Approval of a version of the plan."""
 
     version: int
 
 
 @dataclass(frozen=True)
 class RejectedPlan:
-    """A person wants no research by this plan."""
+    """Rejection of the plan: the run ends."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Revised:
-    """A person wants another plan: made by the planner, or as it is here."""
+    """Demand for another plan: by guidance for the planner, or a plan as the person edited it."""
 
     guidance: str = ""
     plan: Plan | None = None
 
 
-Said = Answered | Approved | RejectedPlan | Revised
+Reply = Answered | Approved | RejectedPlan | Revised
 
 
 @dataclass
 class Inbox:
-    """What people and the clock have asked for."""
+    """Messages that the run has yet to take up."""
 
     interruption: StopReason | None = None
     steering: list[str] = field(default_factory=list)
-    """Messages of people that no unit has taken up."""
-    said: list[Said] = field(default_factory=list)
-    """What was said while the run waited for a person."""
+    """Messages of people for the next unit."""
+    replies: list[Reply] = field(default_factory=list)
+    """Replies to the wait of the run."""
     closing: bool = False
-    """The last report is being written: it is too late to steer."""
+    """True once the last report is being written: it is too late to steer."""
 
     @property
-    def holds_something(self) -> bool:
-        """Whether somebody asked for something that the run has not taken up yet."""
-        return self.interruption is not None or bool(self.steering) or bool(self.said)
+    def has_messages(self) -> bool:
+        """True if the run has something to take up."""
+        return self.interruption is not None or bool(self.steering) or bool(self.replies)
 
     def interrupt(self, reason: StopReason) -> None:
         """Ask for the end; the first reason counts."""
         self.interruption = self.interruption or reason
 
     def clear(self) -> None:
-        """Forget the interruption, so that the report can be written."""
+        """Drop the interruption, so that the report can be written."""
         self.interruption = None
+
+
+class Unacceptable(ValueError):
+    """A message that cannot be taken: its field, the problem, and the remedy."""
+
+
+# --- one function for each message; `pending` are replies that the run has yet to take up; each raises Unacceptable ---
+def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, round_: Any = None) -> Answered:
+    """Return answers to the questions of this round, in their order; none at all lets the run decide."""
+    waiting = _current_wait(state, pending, WaitKind.CLARIFICATION)
+    if round_ is not None and round_ != waiting.round:
+        raise Unacceptable(f"round: the questions of round {waiting.round} are open; read them with `research status`")
+    given = [answers] if isinstance(answers, str) else answers
+    count = len(waiting.questions)
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise Unacceptable(f"answers: expected a list of up to {count} texts, one for each question")
+    if len(given) > count:
+        raise Unacceptable(f"answers: {len(given)} were given to {count} question{'s' if count > 1 else ''}")
+    for place, each in enumerate(given):
+        if len(each) > ANSWER_CHARACTERS:
+            raise Unacceptable(f"answers.{place}: longer than {ANSWER_CHARACTERS} characters")
+    return Answered([" ".join(each.split()) for each in given])
+
+
+def read_approval(state: ResearchState, pending: Sequence[Reply], version: Any, phrase: Any = None) -> Approved:
+    """Return the approval of the newest plan."""
+    waiting = _current_wait(state, pending, WaitKind.APPROVAL)
+    newest = waiting.plan_version
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise Unacceptable(f"version: expected a whole number; the newest plan is version {newest}")
+    if version != newest:
+        known = "is older than the plan that there is" if 0 < version < newest else "does not exist"
+        raise Unacceptable(f"version: {version} {known}; look at version {newest} with `research plan`, and approve it")
+    if waiting.phrase is not None and not _is_phrase(phrase, waiting.phrase):
+        raise Unacceptable(f"phrase: this run wants exactly these words: {waiting.phrase}")
+    return Approved(version)
+
+
+def read_rejection(state: ResearchState, pending: Sequence[Reply], reason: Any = "") -> RejectedPlan:
+    """Return the rejection of the plan."""
+    _current_wait(state, pending, WaitKind.APPROVAL)
+    if not isinstance(reason, str) or len(reason) > ANSWER_CHARACTERS:
+        raise Unacceptable(f"reason: expected a text of at most {ANSWER_CHARACTERS} characters")
+    return RejectedPlan(" ".join(reason.split()))
+
+
+def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any, version: Any = None) -> Revised:
+    """Return guidance for the planner, or the plan as a person edited it."""
+    waiting = _current_wait(state, pending, WaitKind.APPROVAL)
+    if version is not None and version != waiting.plan_version:
+        newest = waiting.plan_version
+        raise Unacceptable(f"version: the plan is version {newest} by now; look at it with `research plan` first")
+    given = {"guidance": revision} if isinstance(revision, str) else revision
+    if not isinstance(given, dict) or ("guidance" in given) == bool({"brief", "sub_queries"} & set(given)):
+        raise Unacceptable("revision: expected either guidance, or brief and sub_queries of your own")
+    try:
+        parsed = PlanRevision.model_validate(given)
+    except ValidationError as error:
+        raise Unacceptable("\n".join(f"revision.{line}" for line in error_lines(error))) from None
+    if parsed.guidance is not None:
+        if not parsed.guidance.strip():
+            raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
+        return Revised(guidance=parsed.guidance.strip())
+    limits = state.resolved.limits if state.resolved else None
+    return Revised(plan=_edited(_newest_plan(state, pending), parsed, limits))
+
+
+def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Answered | Revised:
+    """Return the meaning of a text for the present wait: an answer to the questions, or guidance for the planner."""
+    if not isinstance(text, str) or not text.strip():
+        raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
+    if state.waiting is not None and state.waiting.kind is WaitKind.CLARIFICATION:
+        return read_answers(state, pending, [text])
+    return read_revision(state, pending, text)
+
+
+# --- the wait ------------------------------------------------------------------------------------------------------
+def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind) -> Waiting:
+    waiting = state.waiting
+    if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
+        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the research goes by it")
+    if waiting is None and state.resolved is None:
+        # Also the case for a moment after a continue-as-new of a waiting run.
+        raise Unacceptable("the run is getting ready: send this again in a moment")
+    if waiting is None:
+        raise Unacceptable(f"nothing is waited for now: the run is {state.status.value}; see `research status`")
+    if waiting.kind is not kind:
+        raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
+    if any(not isinstance(reply, Revised) or reply.plan is None for reply in pending):
+        raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
+    return waiting.model_copy(update={"plan_version": _newest_plan(state, pending).version}) if pending else waiting
+
+
+def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
+    edited = [reply.plan for reply in pending if isinstance(reply, Revised) and reply.plan is not None]
+    return edited[-1] if edited else state.plan
+
+
+def phrase_for(approve: Approve) -> str | None:
+    """Return the phrase that approves a plan; None if none is needed."""
+    return APPROVAL_PHRASE if approve is Approve.PHRASE else None
+
+
+def _is_phrase(given: Any, phrase: str) -> bool:
+    """Return true for the phrase in any case and quotes; a longer sentence may deny it."""
+    if not isinstance(given, str):
+        return False
+    return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == phrase.casefold()
+
+
+# --- an edited plan ------------------------------------------------------------------------------------------------
+def _edited(plan: Plan, revision: PlanRevision, limits: EffectiveLimits | None) -> Plan:
+    """Return the plan with the parts that a person wrote; unchanged parts keep their place in a tree."""
+    nodes = plan.nodes if revision.sub_queries is None else _with_parts(plan, revision.sub_queries, limits)
+    return Plan(version=plan.version + 1, brief=plan.brief if revision.brief is None else revision.brief, nodes=nodes)
+
+
+def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits | None) -> list[PlanNode]:
+    parts = plan.parts
+    known = {normalized_text(node.text): node for node in parts}
+    first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
+    limit = "max_sub_queries" if first.needs_search or not (limits and limits.max_steps) else "max_steps"
+    most = getattr(limits, limit) if limits else len(written)
+    if len(written) > most:
+        message = f"revision.sub_queries: {len(written)} were given; at most {most} are allowed"
+        raise Unacceptable(f"{message} (limits.{limit})")
+    found: dict[str, PlanNode] = {}
+    for place, query in enumerate(written):
+        text = " ".join(query.query.split())
+        key = normalized_text(text)
+        if not key:
+            raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
+        if key in found:
+            raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
+        node = known.get(key) or _like(first, text, query.rationale)
+        found[key] = node.model_copy(update={"priority": place + 1})
+    return [*(node for node in plan.nodes if node not in parts), *found.values()]
+
+
+def _like(first: PlanNode, text: str, rationale: str) -> PlanNode:
+    """Return a part that a person wrote, with the kind and place of another one."""
+    place = {"parent": first.parent, "depth": first.depth, "kind": first.kind, "iteration": first.iteration}
+    if first.needs_search:
+        return PlanNode(id=sub_query_id(text), text=text, rationale=rationale, **place)
+    identity = f"{first.kind.value}-{short_hash(first.iteration, text)}"
+    return PlanNode(
+        id=identity, text=text, rationale=rationale, needs_search=False, expected_contribution=text, **place
+    )

@@ -9,7 +9,7 @@ from contracts import failures
 from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import by_reference
-from contracts.outcome import Moment, Usage
+from contracts.outcome import Moment
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
@@ -24,10 +24,29 @@ from contracts.roles import (
 )
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
-from workflows.run.accounting import account, account_failure, answer_key, forget_failures
 from workflows.run.activity_options import role_options
-from workflows.run.budget import NOTHING, Holdings, Reservation, check_reserve, refusal, report_reserve, reservation
-from workflows.run.call_errors import is_full, is_given_up, reason_of
+from workflows.run.budget import (
+    NOTHING,
+    Holdings,
+    Reservation,
+    account,
+    account_failure,
+    answer_key,
+    check_reserve,
+    forget_failures,
+    refusal,
+    report_reserve,
+    reservation,
+)
+from workflows.run.call_errors import (
+    describe_failure,
+    details_of,
+    is_given_up,
+    is_outage,
+    last_failure,
+    reason_of,
+    spent_by,
+)
 from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
 
@@ -36,7 +55,6 @@ O = TypeVar("O", bound=RoleAnswer)
 
 GIVEN_UP_AFTER = 2
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
-NO_ROOM = "no room was left to keep results, until the time for work was over"
 GIVEN_UP_NOTE = "a text ended those who worked on it, and was given up"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
@@ -70,12 +88,12 @@ class RoleCaller:
         try:
             output = await self._answer(role, operation, fields, kind, at)
         except ActivityError as error:
-            if is_full(error):
-                self._run.degrade(NO_ROOM)
-                raise Interrupted(StopReason.BUDGET_TIME) from None
+            if is_outage(error):
+                self._run.branch_failed(f"{role.name}: {reason_of(error)}: {describe_failure(error)}")
+                raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
             if role.name == ANALYZER.name or not is_given_up(error):
                 raise  # a failed analysis costs its own branch
-            self._run.branch_failed(f"{role.name}: {reason_of(error)}: {_short(error.cause)}")
+            self._run.branch_failed(f"{role.name}: {reason_of(error)}: {describe_failure(error)}")
             raise Interrupted(StopReason.INTERNAL_ERROR) from None
         self._run.operation_done(step, at.iteration)
         forget_failures(self._run.state, operation)
@@ -140,7 +158,7 @@ class RoleCaller:
             self._settle(role, output, at)
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
-                left = left.unexplained_by(_usage(error))
+                left = left.unexplained_by(spent_by(error))
             raise _Unusable(self._problem(role, error, request, at)) from error
         finally:
             self.holdings.close(number, left)
@@ -240,29 +258,29 @@ class RoleCaller:
     def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
         """Account for a failed call. One that can be repaired is no failed branch yet.
 
-        A text if a repair may help, null if only the fallback can; else raises.
+        Returns a text if a repair may help, None if only the fallback can; raises an outage, and what ends the run.
         """
-        if is_full(error):
+        cause = last_failure(error)
+        account_failure(self._run.state, role.name, answer_key(request.operation, request), spent_by(error), at.phase)
+        if is_outage(error):
             raise error
-        cause = error.cause
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
-        detail = _details(cause)
-        account_failure(self._run.state, role.name, answer_key(request.operation, request), _usage(error), at.phase)
+        problem = details_of(cause).get("problem")
         note = f"{role.name}: {kind}"
         if kind not in REPAIRABLE or request.repair is not None:
             # What only looks at the report takes nothing away from it by failing.
             (self._run.branch_failed if role.has_fallback else self._run.degrade)(note)
-        self._run.note("task.failed", f"{note}: {_short(cause)}", role=role.name, error=kind)
-        if detail.get("problem") == STEERED:
+        self._run.note("task.failed", f"{note}: {describe_failure(error)}", role=role.name, error=kind)
+        if problem == STEERED:
             self._run.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:
-            return str(detail.get("problem") or "the answer was cut at the output limit: answer more briefly")[:600]
+            return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
             self._run.degrade(f"{role.name}: {GIVEN_UP_NOTE} ({reason_of(error)})")
         if kind in UNUSABLE or is_given_up(error):
             return None
         if not role.writes_report and not self._run.state.plan.nodes:
-            self._run.branch_failed(f"{note}: {_short(cause)}")
+            self._run.branch_failed(f"{note}: {describe_failure(error)}")
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
@@ -279,20 +297,6 @@ class _Unusable(Exception):
     def __init__(self, problem: str | None) -> None:
         super().__init__(problem)
         self.problem = problem
-
-
-def _usage(error: ActivityError) -> Usage:
-    """What a failed call is known to have used: nothing, unless there was an answer."""
-    return Usage.model_validate(_details(error.cause).get("usage") or {})
-
-
-def _details(cause: BaseException | None) -> dict[str, Any]:
-    details = cause.details if isinstance(cause, ApplicationError) else ()
-    return details[0] if details and isinstance(details[0], dict) else {}
-
-
-def _short(cause: BaseException | None) -> str:
-    return (cause.message if isinstance(cause, ApplicationError) else str(cause))[:200]
 
 
 def _summary(role: RoleSpec[Any, Any], request: RoleInput) -> str:

@@ -12,11 +12,9 @@ from contracts.outcome import Usage
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
-from workflows.rules.agent_merging import merge_agent
-from workflows.rules.scoping import agent_request, shares_of
+from workflows.rules.agents import agent_request, merge_agent, shares_of
 from workflows.rules.sub_queries import sources_left
-from workflows.run.accounting import account
-from workflows.run.budget import NOTHING, Reservation, total
+from workflows.run.budget import NOTHING, Reservation, account, total
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
@@ -240,9 +238,7 @@ class Agents:
         run = self._run
         dropped = merge_agent(run.state, self._of(agent).task, result)
         if dropped:
-            run.note(
-                "status", f"{plural(len(dropped), 'passage')} dropped: another passage has the same id", level="warning"
-            )
+            run.note_clashing(dropped)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         kept = result.model_copy(update={"packed": ""})
         self._change(agent, status=status, result=kept, ended_at=run.now_text())

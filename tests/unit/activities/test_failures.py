@@ -1,23 +1,64 @@
-"""Provider errors as Temporal failures."""
+"""Failures of calls: their types, what is retried and when, and the history that attempts hand on."""
 
-from datetime import timedelta
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
+from structlog.testing import capture_logs
+from temporalio.activity import ActivityCancellationDetails
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.testing import ActivityEnvironment
 
-from activities.failure_translation import (
+from activities.failures import (
     MODELS,
     READING,
     RECORDS,
     SEARCHING,
     Area,
     application_error,
-    translate_errors,
+    attempt,
+    attempt_history,
+    send_heartbeats,
 )
 from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
+from tests.fakes.noting_meter import NotingMeter
+
+SECOND = timedelta(seconds=1)
+
+
+class Attempt:
+    """One attempt of a call, its heartbeats and counters."""
+
+    def __init__(self, number: int = 1, *details: Any, waited: float = 0.0) -> None:
+        self.environment = ActivityEnvironment()
+        self.environment.metric_meter = self.meter = NotingMeter()  # type: ignore[assignment]
+        scheduled = datetime(2026, 11, 21, tzinfo=UTC)
+        self.environment.info = replace(
+            self.environment.info,
+            attempt=number,
+            heartbeat_details=details,
+            scheduled_time=scheduled,
+            current_attempt_scheduled_time=scheduled + timedelta(seconds=waited),
+        )
+        self.beats: list[Any] = []
+        self.environment.on_heartbeat = lambda *told: self.beats.append(told)
+
+    async def of(self, error: Exception | None, area: Area = MODELS) -> ApplicationError:
+        """The failure that Temporal sees of an error."""
+
+        async def body() -> None:
+            async with attempt(area):
+                if error is not None:
+                    raise error
+
+        with pytest.raises(ApplicationError) as caught:
+            await self.environment.run(body)
+        return caught.value
 
 
 @pytest.mark.parametrize(
@@ -27,75 +68,187 @@ from providers import errors
         (errors.CallInFlight("busy", retry_after=4), MODELS, failures.CALL_IN_FLIGHT, True),
         (errors.Unavailable("503"), MODELS, failures.MODEL_UNAVAILABLE, True),
         (errors.Unavailable("503"), SEARCHING, failures.SEARCH_UNAVAILABLE, True),
+        (errors.Unavailable("reset"), READING, failures.SOURCE_UNAVAILABLE, True),
+        (errors.StoreUnavailable("down"), MODELS, failures.STORE_UNAVAILABLE, True),
+        (errors.SharedStateUnavailable("down"), SEARCHING, failures.STORE_UNAVAILABLE, True),
+        (errors.StorageFull("full"), RECORDS, failures.STORAGE_FULL, True),
         (errors.NotConfigured("no key"), SEARCHING, failures.SEARCH_NOT_CONFIGURED, False),
-        (errors.InvalidCall("400"), SEARCHING, failures.SEARCH_REJECTED, False),
-        (errors.Unavailable("reset"), READING, failures.SOURCE_UNREADABLE, True),
-        (errors.Unavailable("down"), RECORDS, failures.STORE_UNAVAILABLE, True),
         (errors.NotConfigured("no key"), MODELS, failures.MODEL_REJECTED, False),
-        (errors.InvalidCall("400"), MODELS, failures.MODEL_REJECTED, False),
+        (errors.InvalidCall("400"), SEARCHING, failures.SEARCH_REJECTED, False),
+        (errors.InvalidCall("404"), MODELS, failures.MODEL_REJECTED, False),
         (errors.CorpusUnknown("none"), READING, failures.CORPUS_UNAVAILABLE, False),
         (errors.SourceUnreadable("encrypted", "locked"), READING, failures.SOURCE_UNREADABLE, False),
+        (errors.InputUnprocessable("memory", "huge"), RECORDS, failures.INPUT_UNPROCESSABLE, False),
         (errors.ContentMissing("gone"), MODELS, failures.CONTENT_MISSING, False),
         (errors.ContentCorrupt("changed"), MODELS, failures.CONTENT_CORRUPT, False),
-        (errors.StorageFull("full"), RECORDS, failures.STORAGE_FULL, True),
         (errors.InvalidOutput("bad"), MODELS, failures.INVALID_MODEL_OUTPUT, False),
         (errors.AnswerCut("cut"), MODELS, failures.ANSWER_CUT, False),
         (errors.AnswerRefused("no"), MODELS, failures.ANSWER_REFUSED, False),
-        (errors.AnswerUnusable("odd"), MODELS, failures.INVALID_MODEL_OUTPUT, False),
     ],
 )
-def test_every_error_has_its_type_and_its_retry(error: Any, area: Area, name: str, retried: bool) -> None:
-    """Each leaf of the tree becomes a failure of a fixed type that is retried only if trying again may help."""
-    failure = application_error(error, area)
-    assert (failure.type, not failure.non_retryable) == (name, retried)
+async def test_every_error_has_its_type_and_its_retry(
+    error: errors.ProviderError, area: Area, name: str, retried: bool
+) -> None:
+    """What may pass is retried however often it happened before, anything else ends the call at once."""
+    for number in (1, 90):
+        failure = await Attempt(number, {"reported": number - 1}).of(error, area)
+        assert (failure.type, not failure.non_retryable) == (name, retried)
+    assert (name in failures.PASSING) is retried
 
 
-@pytest.mark.parametrize(("told", "kept"), [(None, None), (0.0, 0.0), (12.5, 12.5), (10_000.0, 300.0), (-4.0, 0.0)])
-def test_a_told_wait_is_kept_within_bounds(told: float | None, kept: float | None) -> None:
-    """The time a provider asks for is the delay of the next attempt, at most 300 seconds (S0-054)."""
-    delay = application_error(errors.RateLimited("wait", retry_after=told), MODELS).next_retry_delay
-    assert delay == (None if kept is None else timedelta(seconds=kept))
+@pytest.mark.parametrize(("number", "least", "most"), [(1, 1, 1), (2, 1, 2), (4, 4, 8), (6, 15, 30), (60, 15, 30)])
+async def test_pauses_grow_from_one_to_thirty_seconds(number: int, least: float, most: float) -> None:
+    """Exponential with jitter, so that calls that failed together do not return together."""
+    pauses = [(await Attempt(number, {"reported": number - 1}).of(errors.Unavailable("503"))) for _ in range(20)]
+    assert all(least * SECOND <= (pause.next_retry_delay or SECOND) <= most * SECOND for pause in pauses)
+    assert len({pause.next_retry_delay for pause in pauses}) > 1 or number == 1
 
 
-def test_texts_are_bounded() -> None:
-    """A long message is cut to 300 characters and a problem to 600."""
-    failure = application_error(errors.InvalidOutput("x" * 5_000), MODELS)
-    assert len(failure.message) == 300
-    assert len(failure.details[0]["problem"]) == 600
+@pytest.mark.parametrize(("named", "least"), [(0.0, 0.0), (12.5, 12.5), (10_000.0, 300.0), (-4.0, 0.0)])
+def test_a_named_wait_is_obeyed_within_bounds(named: float, least: float) -> None:
+    """A Retry-After is the delay of the next attempt, up to a tenth longer, of at most 300 s (S0-054)."""
+    delay = application_error(errors.RateLimited("wait", retry_after=named), MODELS).next_retry_delay
+    assert delay is not None
+    assert least * SECOND <= delay <= 1.1 * least * SECOND
 
 
-def test_an_unusable_answer_tells_what_it_cost() -> None:
-    """The usage of an unusable answer travels with its failure, so that the run can account for it."""
-    paid = Usage(model_calls=1, input_tokens=7, cost_usd=None)
-    failure = application_error(errors.AnswerCut("cut", usage=paid, model="m-1"), MODELS)
-    assert Usage.model_validate(failure.details[0]["usage"]) == paid
-    assert failure.details[0]["model"] == "m-1"
-
-
-def test_an_unreadable_source_tells_why() -> None:
-    """The typed reason of an unreadable document is in the details."""
-    assert application_error(errors.SourceUnreadable("encrypted", "locked"), READING).details[0] == {
-        "kind": "encrypted"
-    }
-
-
-def test_final_forbids_another_attempt() -> None:
-    """A retryable error is not retried once it is called final, and names no delay."""
-    failure = application_error(errors.Unavailable("503", retry_after=3), MODELS, final=True)
-    assert failure.non_retryable
-    assert failure.next_retry_delay is None
-
-
-def test_the_cause_stays_behind() -> None:
-    """What a client library said is not carried along, for it may repeat the request."""
+@pytest.mark.parametrize(("waited", "final"), [(0.0, False), (8.0, False), (9.5, True), (200.0, True)])
+async def test_one_of_several_is_not_waited_for_beyond_its_patience(waited: float, final: bool) -> None:
+    """An error with a patience is final once its next attempt would come later; its type stays that of an outage."""
     error = errors.Unavailable("503")
+    error.patience = 10.0
+    failure = await Attempt(waited=waited).of(error, SEARCHING)
+    assert (failure.non_retryable, failure.type) == (final, failures.SEARCH_UNAVAILABLE)
+
+
+def test_attempts_without_a_report_were_lost() -> None:
+    """An attempt that is not in the last heartbeat ended with its worker; foreign details count as none."""
+    histories = [
+        attempt_history(1, ()),
+        attempt_history(4, ({"reported": 3},)),
+        attempt_history(4, ({"reported": 1},)),
+        attempt_history(3, ("x", 2)),
+    ]
+    assert [history.losses for history in histories] == [0, 0, 2, 2]
+
+
+async def test_a_call_that_kills_its_workers_is_given_up() -> None:
+    """Three workers died of it: the fourth does not touch it (F12)."""
+    failure = await Attempt(4).of(None)
+    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
+    done = Attempt(3)
+
+    async def body() -> int:
+        async with attempt(READING) as history:
+            return history.losses
+
+    assert await done.environment.run(body) == 2
+
+
+@pytest.mark.parametrize("error", [errors.RateLimited("wait"), errors.Unavailable("down"), errors.InvalidCall("no")])
+async def test_costs_of_failed_attempts_are_handed_on(error: errors.ProviderError) -> None:
+    """The failure has the cost of all attempts so far, and so has the heartbeat that the next one is given."""
+    error.usage = Usage(cost_usd=0.25)
+    before = {"reported": 1, "usage": Usage(cost_usd=0.5).model_dump(mode="json")}
+    tried = Attempt(2, before)
+    failure = await tried.of(error)
+    assert Usage.model_validate(failure.details[0]["usage"]) == Usage(cost_usd=0.75)
+    history = attempt_history(3, tried.beats[-1])
+    assert (history.reported, history.losses, history.usage) == (2, 0, Usage(cost_usd=0.75))
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_the_stop_of_a_worker_is_no_failure_of_the_call(stopped: bool) -> None:
+    """Another worker continues at once, however often it happens; a call that its run cancelled stays cancelled."""
+    begun, tried = asyncio.Event(), Attempt(9, {"reported": 8})
+
+    async def body() -> None:
+        async with attempt(READING):
+            begun.set()
+            await asyncio.sleep(60)
+
+    work = asyncio.ensure_future(tried.environment.run(body))
+    await begun.wait()
+    tried.environment.cancel(ActivityCancellationDetails(worker_shutdown=stopped, cancel_requested=not stopped))
+    if not stopped:
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        return
+    with pytest.raises(ApplicationError) as caught:
+        await work
+    assert (caught.value.type, caught.value.non_retryable) == (failures.WORKER_STOPPED, False)
+    assert caught.value.next_retry_delay == timedelta(milliseconds=100)
+    assert attempt_history(10, tried.beats[-1]).losses == 0
+
+
+async def test_details_of_failures() -> None:
+    """Bounded texts, kind of an unreadable document, problem, cost and model of an unusable answer."""
+    paid = Usage(model_calls=1, input_tokens=7, cost_usd=None)
+    unusable = application_error(errors.InvalidOutput("x" * 5_000, usage=paid, model="m-1"), MODELS)
+    assert (len(unusable.message), len(unusable.details[0]["problem"])) == (300, 600)
+    assert Usage.model_validate(unusable.details[0]["usage"]) == paid
+    assert unusable.details[0]["model"] == "m-1"
+    assert application_error(errors.SourceUnreadable("encrypted", "locked"), READING).details == (
+        {"kind": "encrypted"},
+    )
+    assert application_error(errors.Unavailable("503"), READING).details == ()
+
+
+async def test_a_failure_is_logged_and_counted_and_its_cause_stays_behind() -> None:
+    """Type, attempt and finality; a client library's own message may repeat the request, so it is left out (S0-054)."""
+    error, tried = errors.NotConfigured("no key"), Attempt()
     error.__cause__ = ValueError("the whole prompt")
-    with pytest.raises(ApplicationError) as caught, translate_errors(MODELS):
-        raise error
-    assert caught.value.__cause__ is None
+    with capture_logs() as logs:
+        failure = await tried.of(error, SEARCHING)
+    assert failure.__cause__ is None
+    told = {"activity": "unknown", "research_id": "test", "failure_reason": failures.SEARCH_NOT_CONFIGURED}
+    assert logs == [{"event": "call.failed", "log_level": "warning", "attempt": 1, "final": True, **told}]
+    assert tried.meter.told[0][1] == "research_call_failures"
+    assert tried.meter.told[0][-1] == {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
 
 
-def test_other_exceptions_pass() -> None:
-    """A bug of ours is not dressed up as a provider's failure."""
-    with pytest.raises(ZeroDivisionError), translate_errors(MODELS):
-        raise ZeroDivisionError
+@pytest.mark.parametrize(
+    ("error", "benign"),
+    [
+        (errors.RateLimited("x"), True),
+        (errors.CallInFlight("x"), True),
+        (errors.SourceUnreadable("not_found", "x"), True),
+        (errors.Unavailable("x"), False),
+    ],
+)
+def test_everyday_failures_do_not_disturb_an_operator(error: errors.ProviderError, benign: bool) -> None:
+    """Waits and pages that cannot be read are no errors in the worker's log."""
+    assert (application_error(error, READING).category is ApplicationErrorCategory.BENIGN) is benign
+
+
+async def test_other_exceptions_pass() -> None:
+    """A bug of ours is not taken for a failure of a provider."""
+
+    async def body() -> None:
+        async with attempt(MODELS):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await Attempt().environment.run(body)
+
+
+async def test_heartbeats_go_on_until_the_end() -> None:
+    """With details the first comes at once; none comes after the block."""
+    tried, enough = Attempt(), asyncio.Event()
+
+    async def body() -> None:
+        async with send_heartbeats(7, first=0.001, interval=0.001):
+            assert tried.beats == [(7,)]
+            await asyncio.wait_for(enough.wait(), 10)
+
+    def beat(*told: Any) -> None:
+        tried.beats.append(told)
+        if len(tried.beats) == 4:
+            enough.set()
+
+    tried.environment.on_heartbeat = beat
+    work: Callable[[], Awaitable[None]] = body
+    await tried.environment.run(work)
+    counted = len(tried.beats)
+    await asyncio.sleep(0.01)
+    assert len(tried.beats) == counted >= 4

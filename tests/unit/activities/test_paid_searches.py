@@ -12,8 +12,7 @@ from contracts.messages import SearchResponse
 from contracts.outcome import Usage
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
-from providers.shared.circuit_breaker import CircuitBreaker
-from providers.shared.limiter import SharedLimiter
+from providers.shared.limits import SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import message
@@ -87,7 +86,6 @@ async def ended(
     "script",
     [
         [failed("unavailable"), failed("unavailable"), paid(block([ROW]), searches=1)],
-        [failed("unavailable"), failed("unavailable"), failed("unavailable")],
         [failed("unavailable"), failed("query_too_long")],
         [failed("too_many_requests"), failed("too_many_requests"), failed("unavailable"), paid(block([]), searches=1)],
         [paid({"type": "text", "text": "done"}, searches=0)],
@@ -98,8 +96,8 @@ async def test_the_sum_is_what_was_charged(script: list[Any]) -> None:
     name, clock = "anthropic", Clock()
     async with SearchApis() as server, open_provider(name, server.url(name)) as provider:
         store = MemorySharedStore(clock)
-        limiter = SharedLimiter(store, {}, clock=clock)
-        limited = LimitedSearch(provider, "search/anthropic", limiter, CircuitBreaker(store))
+        limiter = SharedLimiter(store, {})
+        limited = LimitedSearch(provider, "search/anthropic", limiter)
         notebooks = StoredNotebooks(MemoryContent())
         activities = SearchingActivities({name: CachedSearch(limited, Cache(store))}, all_reachable, notebooks)
         came = await ended(activities, server, clock, script)

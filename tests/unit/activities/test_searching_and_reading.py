@@ -1,10 +1,8 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
-import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.assessment.source_assessment import judge_of
-from activities.attempts import send_heartbeats
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import activities as signatures
@@ -133,43 +130,20 @@ async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str
 
 
 @pytest.mark.parametrize(
-    ("wait", "passed", "left", "kind"),
+    ("error", "retried"),
     [
-        (300.0, None, 900, "asked_to_wait"),
-        (170.0, None, 900, None),
-        (180.0, None, 900, "asked_to_wait"),
-        (None, 180, 900, "asked_to_wait"),
-        (170.0, 20, 900, "asked_to_wait"),
-        (170.0, None, 160, "asked_to_wait"),
-        (None, 170, 900, None),
-        (None, 181, 900, "asked_to_wait"),
+        (errors.RateLimited("the server asks to wait", retry_after=150), True),
+        (errors.RateLimited("the server asks to wait", retry_after=181), False),
+        (errors.Unavailable("the server answered 503"), True),
+        (errors.Unavailable("the server answered 503", retry_after=11), False),
+        (errors.StoreUnavailable("the content store does not answer", retry_after=200), True),
     ],
 )
-async def test_a_page_is_waited_for_within_its_read(
-    wait: float | None, passed: int | None, left: int, kind: str | None
-) -> None:
-    """What a site asks for beyond three minutes since the first attempt, or the read's own time, ends the read.
-
-    How long nobody took the read says nothing about the site.
-    """
-    env = environment()
-    told = () if passed is None else (0, 1, NOW.timestamp() - passed)
-    env.info = replace(
-        env.info,
-        scheduled_time=NOW - timedelta(seconds=200),
-        schedule_to_close_timeout=timedelta(seconds=200 + left),
-        attempt=1 + bool(told),
-        heartbeat_details=told,
-    )
-    request = ReadRequest(source_id=SOURCE, url=URL, permission=PERMITTED)
+async def test_one_page_of_several_is_not_waited_for_long(error: errors.Retryable, retried: bool) -> None:
+    """A site that asks to wait gets three minutes, one that fails ten seconds; a store of ours is always waited for."""
     with pytest.raises(ApplicationError) as caught:
-        await env.run(reading(errors.RateLimited("the server asks to wait", retry_after=wait)).read_source, request)
-    assert caught.value.non_retryable is (kind is not None)
-    if kind is None:
-        assert caught.value.type == failures.RATE_LIMITED
-        assert caught.value.next_retry_delay == (None if wait is None else timedelta(seconds=wait))
-    else:
-        assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, kind)
+        await read(error)
+    assert caught.value.non_retryable is not retried
 
 
 async def test_what_a_page_says_of_itself_is_bounded() -> None:
@@ -267,27 +241,3 @@ def test_activities_keep_to_their_signatures() -> None:
     for implementation, signature in pairs:
         ours, wanted = (activity._Definition.must_from_callable(one) for one in (implementation, signature))
         assert (ours.name, ours.arg_types, ours.ret_type) == (wanted.name, wanted.arg_types, wanted.ret_type)
-
-
-async def test_an_activity_beats_at_once_and_goes_on() -> None:
-    """Heartbeats come while the work goes on, with their details, and stop with it."""
-    beats: list[Any] = []
-    enough = asyncio.Event()
-    env = environment()
-
-    def beat(*details: Any) -> None:
-        beats.append(details)
-        if len(beats) == 4:
-            enough.set()
-
-    async def work() -> None:
-        async with send_heartbeats(7, first=0.001, interval=0.001):
-            assert beats == [(7,)]
-            await enough.wait()
-
-    env.on_heartbeat = beat
-    await env.run(work)
-    counted = len(beats)
-    await asyncio.sleep(0.01)
-    assert counted >= 4
-    assert len(beats) == counted

@@ -36,12 +36,12 @@ async def test_news_are_told(place: int, told: int) -> None:
 async def test_what_is_no_news_is_asked_again_by_the_server(place: int, told: int) -> None:
     """However long a run waits, the attempts are no events in its history and use up nothing."""
     env = environment()
-    env.info = replace(env.info, attempt=5_000, heartbeat_details=(0, 4_999))
+    env.info = replace(env.info, attempt=5_000, heartbeat_details=({"reported": 4_999},))
     with pytest.raises(ApplicationError) as caught:
         await env.run(TurnActivities(Queue(place)).take_turn, TurnRequest(research_id="r-1", told=told))
     assert (caught.value.type, caught.value.non_retryable) == (failures.RATE_LIMITED, False)
     assert caught.value.next_retry_delay is not None
-    assert caught.value.next_retry_delay.total_seconds() == 4.0
+    assert 4.0 <= caught.value.next_retry_delay.total_seconds() <= 4.4
 
 
 def test_a_long_queue_makes_a_short_history() -> None:

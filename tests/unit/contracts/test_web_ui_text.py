@@ -13,7 +13,7 @@ from contracts.vocabulary import EngineKind, RunStatus
 from tests.fakes import states
 from workflows.run.activity_options import read_options, record_options, role_options, search_options
 from workflows.run.role_calls import _summary
-from workflows.run.web_ui_details import details_markdown
+from workflows.status import details_markdown
 
 ACTIVE = [
     "![x](https://evil.test/x.png)",

@@ -11,8 +11,7 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
-from providers.shared.limiter import SharedLimiter
-from providers.shared.rates import ServiceLimits
+from providers.shared.limits import ServiceLimits, SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
 from workers.composition import create_language_model, model_limits
@@ -139,8 +138,8 @@ def test_limits_and_prices_go_by_endpoint(tmp_path: Path) -> None:
     """What is configured of an endpoint reaches the limiter and the reserve under the right names."""
     settings = settings_of(tmp_path, TWO)
     assert model_limits(settings) == {
-        "model/small": ServiceLimits(30, 60.0, None),
-        "model/gateway-1": ServiceLimits(None, 60.0, 90_000),
+        "model/small": ServiceLimits(30),
+        "model/gateway-1": ServiceLimits(None, 90_000),
     }
     price_of = configuration_of(settings).model_price
     assert price_of is not None

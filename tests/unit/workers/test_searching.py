@@ -10,18 +10,15 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
 from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
-from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.shared.circuit_breaker import FAILURES_TO_OPEN, OPEN_SECONDS, PROBE_LEASE_SECONDS, CircuitBreaker
-from providers.shared.limiter import SharedLimiter
-from providers.shared.stores.memory_store import MemorySharedStore
+from providers.shared.limits import SharedLimiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
 from tests.fakes.states import PERMITTED
-from workers.searching import CIRCUIT_OPEN, Availability, open_searching, search_limits, service_of
+from workers.searching import Availability, open_searching, search_limits
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
 
@@ -41,51 +38,16 @@ class Provider:
         raise AssertionError("only looked at")
 
 
-class World:
-    """Circuits with a clock that the test moves, and providers that can all be reached."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-        self.store = MemorySharedStore(lambda: self.now)
-        self.providers: dict[str, SearchProvider] = {name: Provider(name) for name in NAMES}
-
-    async def unavailable(self, *names: str) -> dict[str, str]:
-        """What the worker of another process says."""
-        return await Availability(self.providers, CircuitBreaker(self.store)).unavailable(names)
-
-    async def fail(self, *names: str) -> None:
-        """So often that they are left alone."""
-        for name in names:
-            for _ in range(FAILURES_TO_OPEN):
-                await CircuitBreaker(self.store).report(service_of(name), ok=False)
-
-
-async def test_who_failed_again_and_again_is_left_alone_for_a_while() -> None:
-    """Runs that begin meanwhile do without; then one run in turn tries, and its success lets all others in (X-16)."""
-    world = World()
-    assert await world.unavailable(*NAMES) == {}
-    await world.fail("tavily")
-    assert await world.unavailable(*NAMES) == {"tavily": CIRCUIT_OPEN}
-    world.now += OPEN_SECONDS + 1
-    assert await world.unavailable(*NAMES) == {}
-    assert await world.unavailable(*NAMES) == {"tavily": CIRCUIT_OPEN}
-    world.now += PROBE_LEASE_SECONDS + 1
-    assert await world.unavailable(*NAMES) == {}, "nobody is locked out for good by a run that never asked"
-    await CircuitBreaker(world.store).report(service_of("tavily"), ok=True)
-    assert await world.unavailable(*NAMES) == await world.unavailable(*NAMES) == {}
-
-
-async def test_nobody_is_left_alone_where_nobody_else_stands_by() -> None:
-    """A circuit is no reason to refuse a run: with all of them open, or a single provider named, they are asked."""
-    world = World()
-    await world.fail("tavily", "brave")
-    assert await world.unavailable("tavily") == await world.unavailable("tavily", "brave") == {}
+async def test_unreachable_providers_are_left_out_while_another_can_be_reached() -> None:
+    """Each with its reason; a run that could ask nobody is refused before any work (X-16)."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    world.providers["searxng"] = Provider("searxng", f"http://127.0.0.1:{port}")
-    missing = await world.unavailable(*NAMES)
-    assert list(missing) == ["searxng"]
+    away = {name: Provider(name, f"http://127.0.0.1:{port}") for name in ("tavily", "searxng")}
+    availability = Availability({**away, "brave": Provider("brave")})
+    missing = await availability.unavailable(["tavily", "brave", "searxng"])
+    assert list(missing) == ["tavily", "searxng"]
     assert "not reachable" in missing["searxng"]
+    assert set(await availability.unavailable(["tavily", "searxng"])) == {"tavily", "searxng"}
 
 
 @asynccontextmanager
@@ -95,7 +57,6 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
         children = await stack.enter_async_context(SubprocessPool(1))
         shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
-        stack.push_async_callback(limiter.close)
         library = CorpusLibrary(settings.home / "corpora", children)
         notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)
@@ -107,22 +68,15 @@ def configured(folder: Path, **variables: str) -> Settings:
     return load_settings(environment=environment, user_folder=folder)
 
 
-async def test_a_service_that_always_fails_is_told_before_the_next_run(tmp_path: Path) -> None:
-    """What a run learned of a provider is known when another begins, through what all workers share (S0-102)."""
-    async with SearchApis("503") as broken, SearchApis() as well:
-        addresses = {"BRAVE_BASE_URL": broken.url("brave"), "SEARXNG_URL": well.url("searxng")}
-        settings = configured(tmp_path, BRAVE_API_KEY=KEYS["brave"], **addresses)
-        check = CheckProvidersRequest(research_id="r-1", providers=["brave", "searxng", "tavily"], permission=PERMITTED)
+async def test_a_provider_that_is_not_configured_is_left_out(tmp_path: Path) -> None:
+    """Keys and addresses decide before any search (S0-102)."""
+    async with SearchApis() as server:
+        settings = configured(tmp_path, SEARXNG_URL=server.url("searxng"))
+        check = CheckProvidersRequest(research_id="r-1", providers=["searxng", "tavily"], permission=PERMITTED)
         async with pool(settings) as activities:
-            before = await ActivityEnvironment().run(activities.check_providers, check)
-            for _ in range(FAILURES_TO_OPEN):
-                with pytest.raises(Exception, match="Brave Search is not available"):
-                    await ActivityEnvironment().run(activities.search, asking("brave"))
-        async with pool(settings) as activities:
-            after = await ActivityEnvironment().run(activities.check_providers, check)
-    assert list(before.unavailable) == ["tavily"]
-    assert "not configured" in before.unavailable["tavily"]
-    assert after.unavailable == {**before.unavailable, "brave": CIRCUIT_OPEN}
+            found = await ActivityEnvironment().run(activities.check_providers, check)
+    assert list(found.unavailable) == ["tavily"]
+    assert "not configured" in found.unavailable["tavily"]
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from providers.errors import NotConfigured, SharedStateUnavailable
-from providers.shared.stores.fallback_store import FallbackStore
+from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import free_port, running_valkey
 from workers import shared_state as configured
@@ -36,7 +36,7 @@ async def test_one_file_without_redis(tmp_path: Path) -> None:
         open_shared_state(settings(tmp_path / "home")) as one,
         open_shared_state(settings(tmp_path / "home")) as other,
     ):
-        assert (one.kind, one.degraded) == ("sqlite", False)
+        assert one.kind == "sqlite"
         assert await journalled(one, "k") is None
         assert await journalled(other, "k") == "answer of k"
         await one.store.swap("limit", None, b"1")
@@ -65,26 +65,24 @@ async def test_who_pays_waits_longer_for_a_held_file(tmp_path: Path, monkeypatch
 
 
 async def test_redis_where_it_is_configured(tmp_path: Path) -> None:
-    """Workers of several machines, each with its own home, share through Redis; without it each goes on alone (F16)."""
+    """Workers of several machines, each with its own home, share through Redis; while it is away paid calls wait (F16)."""
     with running_valkey(tmp_path) as valkey:
         one_home, other_home = settings(tmp_path / "one", valkey.url), settings(tmp_path / "other", valkey.url)
         async with open_shared_state(one_home) as one, open_shared_state(other_home) as other:
-            assert (one.kind, one.degraded) == ("redis", False)
-            assert isinstance(one.store, FallbackStore)
+            assert one.kind == "redis"
+            assert isinstance(one.store, RedisSharedStore)
             assert await journalled(one, "k") is None
             assert await journalled(other, "k") == "answer of k"
             await asyncio.to_thread(valkey.kill)
-            assert await journalled(one, "k") == "answer of k"
-            assert await journalled(one, "l") is None
-            assert one.degraded
+            with pytest.raises(SharedStateUnavailable):
+                await journalled(one, "l")
 
 
 async def test_a_redis_that_is_away_at_the_start_is_no_error(tmp_path: Path) -> None:
-    """A worker starts without it, and knows that it is on its own."""
+    """A worker starts without it; what needs it fails for a reason that may pass."""
     async with open_shared_state(settings(tmp_path, f"redis://127.0.0.1:{free_port()}/0")) as state:
-        assert await journalled(state, "k") is None
-        assert await journalled(state, "k") == "answer of k"
-        assert state.degraded
+        with pytest.raises(SharedStateUnavailable):
+            await journalled(state, "k")
 
 
 async def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
@@ -96,10 +94,9 @@ async def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
     assert "hunter2" not in str(told.value)
 
 
-@pytest.mark.parametrize("redis_url", [None, "redis://127.0.0.1:1/0"])
-async def test_a_file_that_cannot_be_used_is_told_at_the_start(tmp_path: Path, redis_url: str | None) -> None:
-    """A damaged file is told before a run begins, with or without Redis."""
+async def test_a_file_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:
+    """A damaged file is reported before a run begins."""
     (tmp_path / SHARED_FILE).write_bytes(b"no database" * 100)
     with pytest.raises(NotConfigured, match="shared"):
-        async with open_shared_state(settings(tmp_path, redis_url)):
+        async with open_shared_state(settings(tmp_path)):
             pass

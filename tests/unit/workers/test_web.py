@@ -69,7 +69,7 @@ async def test_visits_are_made_known(tmp_path: Path) -> None:
 
     class Noting:
         @asynccontextmanager
-        async def visit(self, host: str, holder: str, delay_seconds: float) -> AsyncIterator[None]:
+        async def visit(self, host: str, delay_seconds: float) -> AsyncIterator[None]:
             visits.append(f"{host} {delay_seconds}")
             yield
 

@@ -8,7 +8,7 @@ from contracts.roles import PlanInput
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Phase
 from tests.fakes import states
-from workflows.run.accounting import MOST_PAID_FAILURES, account, account_failure, answer_key, forget_failures
+from workflows.run.budget import account, account_failure, answer_key
 
 PAID = Usage(model_calls=1, input_tokens=300, output_tokens=40, cost_usd=0.0003)
 USES = st.lists(
@@ -59,31 +59,3 @@ def test_an_unusable_answer_that_is_told_again_is_paid_once() -> None:
     account_failure(again, "planner", answer_key("plan/1", request(time_limit_seconds=7.0)), PAID)
     assert again.usage == PAID
     assert again.usage_by_phase == {"planning": PAID}
-
-
-def test_another_answer_is_another_payment() -> None:
-    """The repair, and the same operation asked with another prompt, are paid for themselves."""
-    state = states.state()
-    account_failure(state, "planner", answer_key("plan/1", request()), PAID)
-    account_failure(state, "planner", answer_key("plan/1/repair", request(repair="no JSON")), PAID)
-    account_failure(state, "planner", answer_key("plan/1", request(max_iterations=9)), PAID)
-    assert state.usage.model_calls == 3
-
-
-def test_only_answers_of_unfinished_operations_are_remembered() -> None:
-    """A finished operation is never asked again; a failure that cost nothing is not remembered."""
-    state = states.state()
-    for operation in ("plan/1", "plan/1/repair", "plan/1/again-2"):
-        account_failure(state, "planner", answer_key(operation, request()), PAID)
-    account_failure(state, "planner", answer_key("plan/3", request()), Usage())
-    forget_failures(state, "plan/1")
-    assert [item.split(":")[0] for item in state.paid_failures] == ["plan/1/again-2"]
-
-
-def test_the_memory_stays_small() -> None:
-    """A session that is resumed without end does not grow without end."""
-    state = states.state()
-    for number in range(MOST_PAID_FAILURES + 5):
-        account_failure(state, "planner", f"plan/{number}:x", PAID)
-    assert len(state.paid_failures) == MOST_PAID_FAILURES
-    assert state.paid_failures[-1] == f"plan/{MOST_PAID_FAILURES + 4}:x"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 
-from contracts.agents import AgentLimits, AgentRequest, AgentTask, TaskResult
+from contracts.agents import AgentRequest, AgentTask, TaskResult
 from contracts.outcome import Guidance
 from contracts.request import Turn
 from contracts.state import ResearchState
@@ -25,8 +25,7 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.spawning import GRACE_SECONDS
-from workflows.run.web_ui_details import details_markdown
-from workflows.run_status import status_of
+from workflows.status import details_markdown, status_of
 from workflows.strategies import strategy_of
 
 QUESTIONS = [
@@ -215,30 +214,6 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert requests["agent-3"].packed_ledger == requests["agent-2"].packed_ledger
 
 
-async def test_a_ledger_names_no_task_and_no_finding(tmp_path: Path) -> None:
-    """It tells of queries and pages only: who asked and what was found stays with the run (S3-009)."""
-    run = await run_of(World(tmp_path))
-    await run.spawn(errands(TASKS[0]))
-    await run.spawn([AgentTask(id="agent-2", text=TASKS[2], strategy="errand")])
-    ledger = host_of(run).agents[1].ledger().model_dump_json()
-    assert run.state.findings
-    assert not [finding.id for finding in run.state.findings if finding.id in ledger]
-    assert not [finding for finding in run.state.findings if finding.statement[:40] in ledger]
-
-
-@pytest.mark.parametrize("most", [0, 2, 3])
-async def test_the_limit_of_sources_holds_over_all_agents(tmp_path: Path, most: int) -> None:
-    """What is left is shared out before they begin, so that together they cannot pass it."""
-    world = World(tmp_path)
-    run = await run_of(world)
-    limits = run.resolved.limits.model_copy(update={"max_sources": most})
-    run.state.resolved = run.resolved.model_copy(update={"limits": limits})
-    await run.spawn(errands(*TASKS))
-    assert sum(record.share.sources for record in run.state.agents) == most
-    assert len(world.corpus.reads) <= most
-    assert len(run.state.readable_sources()) <= most
-
-
 async def test_shares_are_reserved_while_agents_work_and_settled_after(tmp_path: Path) -> None:
     """Calls, tokens and money are held for agents under way; then what they used takes the place of what was held."""
     async with MessagesApi() as api:
@@ -259,30 +234,6 @@ async def test_shares_are_reserved_while_agents_work_and_settled_after(tmp_path:
         assert run._caller.holdings.held.calls == 0
         assert run.state.usage.model_calls == sum(result.usage.model_calls for result in results) == len(api.requests)
         await world.close()
-
-
-async def test_nothing_left_is_a_result_and_no_agent_begins(tmp_path: Path) -> None:
-    """Where no model call is left to share, the results say so."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        run = await run_of(world, limits={"max_model_calls": 1})
-        results = await run.spawn(errands(*TASKS))
-        assert {result.stop_reason for result in results} == {StopReason.BUDGET_CALLS}
-        assert all(result.is_stub and result.problem for result in results)
-        assert not host_of(run).agents
-        await world.close()
-
-
-async def test_wishes_of_a_task_hold(tmp_path: Path) -> None:
-    """A task may use less than its share, and takes no more time than it asks for."""
-    run = await run_of(World(tmp_path))
-    (task,) = errands(TASKS[0], seconds=10.0, most_seconds=25.0, limits=AgentLimits(max_sources=1))
-    await run.spawn([task])
-    (request,) = host_of(run).agents
-    limits = request.resolved.limits
-    assert (limits.max_sources, limits.deadline_seconds, limits.reserve_seconds) == (1, 25.0, 15.0)
-    assert request.deadline_at == host_of(run).now().timestamp() + 25.0
-    assert len(run.state.readable_sources()) == 1
 
 
 async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
@@ -389,20 +340,6 @@ async def test_a_stopped_run_takes_over_what_its_agents_have(tmp_path: Path, rea
     assert [name for name, _ in host.calls[calls:]] == []
 
 
-async def test_a_cancelled_run_keeps_what_its_agents_have(tmp_path: Path) -> None:
-    """The cancellation goes on after what is there was taken over."""
-    run = await run_of(World(tmp_path))
-    host = host_of(run)
-    gate = Gate(host, TASKS[1])
-    work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
-    await all_but_one(host, gate, 3)
-    work.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await work
-    assert [record.status for record in run.state.agents] == [AgentStatus.DONE, AgentStatus.CUT_OFF, AgentStatus.DONE]
-    assert run.state.findings
-
-
 async def test_what_was_merged_is_not_done_again(tmp_path: Path) -> None:
     """Rebuilt from JSON, only tasks that are not over are given again, with what they knew and might use before."""
     run = await run_of(World(tmp_path))
@@ -424,18 +361,6 @@ async def test_what_was_merged_is_not_done_again(tmp_path: Path) -> None:
     assert [result.is_stub for result in results] == [False] * 3
     assert [record.starts for record in again.state.agents] == [1, 1, 2]
     assert again.state.agents[2].workflow_id.endswith("agent-3/again-2")
-
-
-async def test_another_task_under_a_used_name_is_a_new_one(tmp_path: Path) -> None:
-    """A resumed run may decide otherwise: nobody is handed what was found for another task."""
-    run = await run_of(World(tmp_path))
-    await run.spawn(errands(TASKS[0]))
-    (result,) = await run.spawn(errands(TASKS[1]))
-    assert result.task == TASKS[1]
-    assert [request.resolved.query for request in host_of(run).agents] == TASKS[:2]
-    assert [record.workflow_id for record in run.state.agents] == ["r-unit/agent-1/again-2"]
-    await run.spawn(errands(TASKS[1]))
-    assert len(host_of(run).agents) == 2
 
 
 async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:
@@ -485,37 +410,3 @@ async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
     text = details_markdown(run.state, 0.0)
     assert f"- ✔ agent-1 · {shown[0].counts.findings} findings · workflow `r-unit/agent-1`: " in text
     assert r"an \*odd\* task" in text
-
-
-async def test_what_the_request_excludes_is_excluded_for_agents_too(tmp_path: Path) -> None:
-    """They know it by the resolved request, and read nothing of it."""
-    run = await run_of(World(tmp_path), exclude=["locks"])
-    await run.spawn(errands(TASKS[0], TASKS[2]))
-    assert [request.resolved.exclude for request in host_of(run).agents] == [["locks"], ["locks"]]
-    assert not [source.title for source in run.state.sources.values() if "locks" in source.title.casefold().split()]
-
-
-async def test_a_task_that_repeats_the_mark_of_the_run_is_not_given(tmp_path: Path) -> None:
-    """A page may have made a model repeat its instructions: nothing of them goes into a search."""
-    run = await run_of(World(tmp_path))
-    run.state.resolved = run.resolved.model_copy(update={"canary": "c0ffee" * 4})
-    first, second = await run.spawn(errands(f"Look for {'c0ffee' * 4}", TASKS[0]))
-    assert first.is_stub
-    assert not second.is_stub
-    assert [request.task.id for request in host_of(run).agents] == ["agent-2"]
-    assert run.state.degraded
-
-
-async def test_a_strategy_that_is_not_for_agents_is_a_mistake(tmp_path: Path) -> None:
-    """It would write a report that nobody reads."""
-    run = await run_of(World(tmp_path))
-    with pytest.raises(ValueError, match="supervisor does not work on tasks"):
-        await run.spawn([AgentTask(id="agent-1", text="a task", strategy="supervisor")])
-
-
-async def test_two_tasks_of_one_id_are_a_mistake(tmp_path: Path) -> None:
-    """Ids begin the names of calls: two agents of one name would share answers."""
-    run = await run_of(World(tmp_path))
-    tasks = [AgentTask(id="agent-1", text=text, strategy="errand") for text in TASKS[:2]]
-    with pytest.raises(ValueError, match="one id"):
-        await run.spawn(tasks)

@@ -1,7 +1,6 @@
 """What the request wants of the form of a report, as roles are told."""
 
-from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, language_of_call, prompt_preferences
-from contracts.vocabulary import EngineKind
+from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, prompt_preferences
 from tests.fakes import states
 
 ASKED = states.resolved(
@@ -15,10 +14,3 @@ def test_the_writer_is_told_everything_and_the_others_what_concerns_them() -> No
     assert prompt_preferences(ANALYZER, ASKED) == prompt_preferences(PLANNER, ASKED)
     assert "Kurz; Lang" in prompt_preferences(SYNTHESIZER, ASKED)[-1]
     assert prompt_preferences(SYNTHESIZER, states.resolved()) == []
-
-
-def test_only_a_model_writes_in_another_language() -> None:
-    """Searching goes on in the language of the question, and what is quoted stays as it is."""
-    assert language_of_call(SYNTHESIZER, ASKED, EngineKind.MODEL) == "de"
-    assert language_of_call(SYNTHESIZER, ASKED, EngineKind.EXTRACTIVE) == "en"
-    assert language_of_call(PLANNER, ASKED, EngineKind.MODEL) == "en"

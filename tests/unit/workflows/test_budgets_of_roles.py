@@ -128,14 +128,6 @@ def quiet(**changes: Any) -> BillingWorld:
     return BillingWorld(4, trouble=0.0, **changes)
 
 
-def test_without_limits_analyses_run_side_by_side() -> None:
-    """The world of the tests below does several analyses at once when nothing holds them up."""
-    world = quiet()
-    assert conduct(world, beginning(iterations=1)) in (Outcome.COMPLETED, Outcome.PARTIAL)
-    assert world.most_under_way > 1
-    assert len({operation for operation in world.asked if operation.startswith("analyze")}) > 1
-
-
 def test_calls_wait_for_room_that_others_give_back() -> None:
     """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
     free, tight = quiet(share=0.05), quiet(share=0.05)
@@ -145,17 +137,6 @@ def test_calls_wait_for_room_that_others_give_back() -> None:
     assert sorted(tight.asked) == sorted(free.asked)
     assert tight.most_under_way < free.most_under_way
     assert state.result.stop_reason not in BUDGET_REASONS
-
-
-def test_the_report_is_written_from_what_is_kept_for_it() -> None:
-    """Analyses use up all but the reserve: the model still writes, and the limit is named."""
-    world = quiet(share=0.9)
-    state = beginning(iterations=1, max_tokens=100_000)
-    assert conduct(world, state) is Outcome.PARTIAL
-    assert state.result.stop_reason is StopReason.BUDGET_TOKENS
-    assert any(operation.startswith("write") for operation in world.asked)
-    assert state.engine_by_role["synthesizer"] == "model"
-    assert any("token limit" in line for line in state.limitations)
 
 
 @pytest.mark.parametrize(
@@ -178,17 +159,6 @@ def test_when_not_even_a_report_fits_it_is_written_without_the_model(limits, rea
     assert state.engine_by_role["synthesizer"] == "extractive"
     assert within(state.resolved.limits, world.bill)
     assert not any(operation.startswith("write") for operation in world.asked)
-
-
-def test_a_report_that_used_the_last_calls_is_complete() -> None:
-    """As many calls as the run needs: nothing is kept back for a second report, so no limit is hit."""
-    free = quiet()
-    outcome = conduct(free, beginning(think=ThinkMode.MODEL, iterations=1))
-    exact = quiet()
-    state = beginning(think=ThinkMode.MODEL, iterations=1, max_model_calls=len(free.asked))
-    assert conduct(exact, state) is outcome
-    assert len(exact.asked) == len(free.asked)
-    assert state.result.stop_reason not in BUDGET_REASONS
 
 
 def test_a_call_that_was_cut_off_keeps_its_room() -> None:
@@ -234,27 +204,3 @@ def test_who_waited_for_room_has_less_time() -> None:
     asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
     assert world.given[0] > 500
     assert world.given[1] < 400
-
-
-def test_an_answer_without_counts_keeps_its_room() -> None:
-    """An endpoint that does not say what it used cannot make a run exceed its tokens."""
-
-    class Silent(BillingWorld):
-        def account(self, request: Any) -> CallAccount:
-            account = super().account(request)
-            return account.model_copy(update={"usage": Usage(model_calls=account.usage.model_calls, cost_usd=None)})
-
-    world = Silent(4, trouble=0.0)
-    state = beginning(max_tokens=120_000)
-    conduct(world, state)
-    assert world.asked
-    assert within(state.resolved.limits, world.bill)
-    assert state.usage.cost_usd is None
-
-
-def test_reserving_changes_nothing_where_there_is_room() -> None:
-    """With and without limits that are never reached a run makes the same calls in the same order."""
-    roomy, free = quiet(), quiet()
-    conduct(roomy, beginning(max_model_calls=500, max_tokens=10**8, max_cost_usd=1e4))
-    conduct(free, beginning())
-    assert roomy.asked == free.asked

@@ -12,11 +12,11 @@ from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
 from tests.unit.workflows.test_invariants import beginning
 from workflows.driver import Driver
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
+from workflows.strategies.supervisor.decisions import reposition
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
-from workflows.strategies.supervisor.transitions import reposition
 
 
 async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:

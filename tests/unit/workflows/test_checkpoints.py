@@ -1,11 +1,9 @@
 """Checkpoints: after every unit, one at a time, as changes of what is stored."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures
@@ -18,10 +16,9 @@ from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver
-from workflows.run.checkpoints import UNSAVED
+from workflows.run.checkpoints import UNSAVED, resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
@@ -128,29 +125,6 @@ def run_over(save: Any) -> ResearchRun:
     return ResearchRun(states.state(), Inbox(), InProcessHost({SAVE: save}))
 
 
-async def test_one_save_at_a_time_and_the_newest_state_wins() -> None:
-    """While a save is under way, later ones wait as one, which takes the newest state."""
-    session, free, under_way = KeptSession(), asyncio.Event(), 0
-
-    async def slow(request: SaveRequest) -> SessionRef:
-        nonlocal under_way
-        under_way += 1
-        assert under_way == 1
-        await free.wait()
-        under_way -= 1
-        return await session.save_session(request)
-
-    run = run_over(slow)
-    for iteration in range(1, 6):
-        run.state.iteration = iteration
-        run.checkpoints.save_in_background()
-        await asyncio.sleep(0.01)
-    free.set()
-    await run.checkpoints.settle()
-    assert len(session.saves) == 2
-    assert session.stored["iteration"] == 5
-
-
 async def test_a_session_that_somebody_else_wrote_is_written_anew() -> None:
     """A change of a state that is not stored any more is never applied: the whole state is sent."""
     session = KeptSession()
@@ -182,42 +156,3 @@ async def test_a_save_that_fails_is_told_and_the_next_one_holds_everything() -> 
     broken = False
     await run.checkpoints.save()
     assert session.stored["degraded"] == [UNSAVED]
-
-
-async def test_a_change_that_was_made_already_is_not_made_twice(tmp_path: Path) -> None:
-    """An attempt whose answer was lost is repeated: the stored session is the same, and says so."""
-    world = World(tmp_path)
-    run = await begun(world)
-    assert isinstance(run.host, InProcessHost)
-    save = run.host.implementations[SAVE]
-
-    async def twice(request: SaveRequest) -> SessionRef:
-        await save(request)
-        reference: SessionRef = await save(request)
-        return reference
-
-    run.host.implementations[SAVE] = twice
-    assert await Driver(run, SupervisorStrategy()).conduct() is Outcome.COMPLETED
-    assert UNSAVED not in run.state.degraded
-    stored = json.loads(await world.sessions.load("r-unit") or "")
-    assert len(stored["decisions"]) == len(run.state.decisions)
-    assert stored["result"]["report"] == run.state.result.report  # type: ignore[union-attr]
-
-
-async def test_the_digest_of_a_change_is_checked(tmp_path: Path) -> None:
-    """A change that gives another state than it says is refused."""
-    world = World(tmp_path)
-    run = await begun(world)
-    sent: list[SaveRequest] = []
-
-    async def keep(request: SaveRequest) -> SessionRef:
-        sent.append(request)
-        return SessionRef(research_id=request.research_id)
-
-    keeping = run_over(keep)
-    await keeping.checkpoints.save()
-    wrong = sent[0].model_copy(update={"change": sent[0].change.model_copy(update={"digest": "0" * 32})})
-    with pytest.raises(ApplicationError) as caught:
-        await world.host().implementations[SAVE](wrong)
-    assert caught.value.type == failures.SESSION_CHANGED
-    assert run.state.resolved is not None

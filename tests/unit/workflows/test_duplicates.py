@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from contracts.addresses import digest, source_id
 from contracts.evidence import DocumentRef, SearchHit, Source
-from contracts.vocabulary import SourceStatus
 from tests.fakes import states
-from workflows.rules.duplicates import Identities, register_sources, same_titles
+from workflows.rules.duplicates import Identities, register_sources
 
 DOI = "10.1000/x"
 
@@ -33,21 +32,6 @@ def test_a_known_address_is_a_known_source() -> None:
     assert identities.identity_of(hit("https://e.org/new")) == source_id("https://e.org/new")
 
 
-def test_a_known_work_is_a_known_source() -> None:
-    """The DOI of a source that could be read is its name: a hit elsewhere is that source, the first of two readable."""
-    first, second = (read(f"https://{site}.org/1", doi=DOI) for site in "ab")
-    identities = Identities(states.sources(first, second), {})
-    assert identities.identity_of(hit("https://c.org/1", DOI)) == first.id
-
-
-def test_a_hit_ties_a_new_address_to_a_known_source() -> None:
-    """Whichever hit came first: what is known keeps its id, and a second known source stays one of its own."""
-    known, other = read("https://a.org/1"), read("https://d.org/1")
-    tied = [hit("https://b.org/2", DOI), hit("https://a.org/1", DOI), hit("https://d.org/1", DOI)]
-    identities = Identities(states.sources(known, other), {}, tied)
-    assert [identities.identity_of(each) for each in tied] == [known.id, known.id, other.id]
-
-
 def test_one_work_is_one_source() -> None:
     """The same DOI is the same source, whichever site shows it; the first hit names it (ID rules of the domain)."""
     hits = [hit("https://a.org/1"), hit("https://b.org/2", DOI), hit("https://doi.org/10.1000/X")]
@@ -55,27 +39,6 @@ def test_one_work_is_one_source() -> None:
     assert identities.identity_of(hits[1]) == identities.identity_of(hits[2]) == source_id("https://b.org/2")
     joined = Identities({}, {}, [*hits, hit("https://a.org/1", DOI)])
     assert {joined.identity_of(found) for found in hits} == {source_id("https://a.org/1")}
-
-
-@given(st.permutations(["https://a.org/1", "https://b.org/2", "https://c.org/3"]), st.data())
-def test_the_first_hit_of_a_work_leads(urls: list[str], data: st.DataObject) -> None:
-    """However hits are tied together, the first gives id and address, so that what is read follows from the order."""
-    dois = data.draw(st.lists(st.sampled_from([None, DOI]), min_size=6, max_size=6))
-    hits = [hit(url, doi) for url, doi in zip([*urls, *urls], dois, strict=True)]
-    identities = Identities({}, {}, hits)
-    for each in hits:
-        leader = identities.leader_of(each)
-        identity = identities.identity_of(each)
-        assert identity == source_id(leader.url)
-        assert leader == next(other for other in hits if identities.identity_of(other) == identity)
-
-
-def test_a_work_that_could_not_be_read_is_tried_elsewhere() -> None:
-    """A failed source is known by its address alone."""
-    known = states.source("https://a.org/1", doi=DOI, status=SourceStatus.FAILED)
-    identities = Identities(states.sources(known), {})
-    assert identities.identity_of(hit("https://a.org/1")) == known.id
-    assert identities.identity_of(hit("https://b.org/2", DOI)) == source_id("https://b.org/2")
 
 
 HITS = st.lists(
@@ -121,35 +84,6 @@ def test_equal_content_is_a_duplicate() -> None:
     assert list(result.sources) == [one.id, three.id]
     assert result.dropped == {two.id: one.id}
     assert result.sources[one.id].aliases == ["https://b.org/2"]
-
-
-def test_empty_pages_are_no_duplicates_of_each_other() -> None:
-    """Pages that show next to nothing are not one source."""
-    short = [
-        read(f"https://e.org/s{n}", "short").model_copy(update={"text": DocumentRef(hash=digest("short"), size=20)})
-        for n in range(2)
-    ]
-    failed = [read(f"https://e.org/f{n}", "x", status=SourceStatus.FAILED) for n in range(2)]
-    result = register_sources({}, {}, [(hit(source.url), source) for source in (*short, *failed)])
-    assert len(result.sources) == 4
-    assert result.dropped == {}
-
-
-def test_a_source_keeps_the_address_that_led_to_it() -> None:
-    """What a redirect led to is known under both addresses."""
-    found = read("https://e.org/final", id=source_id("https://e.org/go"))
-    result = register_sources({}, {}, [(hit("https://e.org/go"), found)])
-    assert result.sources[found.id].aliases == ["https://e.org/go"]
-    assert result.aliases == {"https://e.org/go": found.id, "https://e.org/final": found.id}
-
-
-def test_a_common_title_makes_a_candidate_only() -> None:
-    """Two sources of one title stay two and are reported (ID rules of the domain)."""
-    title = "A study of vacuum in large databases"
-    two = [read("https://a.org/1", title=title), read("https://b.org/2", title=title.upper() + " !")]
-    short = [read("https://c.org/3", title="Home page"), read("https://d.org/4", title="Home page")]
-    assert same_titles([*two, *short]) == [(two[0].id, two[1].id)]
-    assert len(register_sources({}, {}, [(hit(source.url), source) for source in two]).sources) == 2
 
 
 def test_two_pages_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:

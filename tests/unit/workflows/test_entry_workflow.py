@@ -12,8 +12,8 @@ from contracts.vocabulary import Phase
 from tests.fakes import states
 from tests.fakes.host import activity_error
 from workflows.deep_research import DeepResearchWorkflow
-from workflows.run.call_errors import describe_unstarted, is_cancelled, is_full, is_given_up, reason_of
-from workflows.run.event_ring import page_after
+from workflows.run.call_errors import describe_unstarted, is_cancelled, is_given_up, is_outage, reason_of
+from workflows.run.context import page_after
 
 
 def workflow_in(phase: Phase | None, iteration: int = 1, *, resolved: bool = True, closing: bool = False) -> Any:
@@ -96,24 +96,20 @@ def test_a_pool_without_workers_is_named(activity: str, kind: TimeoutType, pool:
 
 
 @pytest.mark.parametrize(
-    ("cause", "reason", "full", "given_up"),
+    ("cause", "reason", "outage", "given_up"),
     [
         (ApplicationError("x", {"kind": "not_found"}, type="SourceUnreadable"), "not_found", False, False),
         (ApplicationError("x", type=failures.STORAGE_FULL), failures.STORAGE_FULL, True, False),
         (ApplicationError("x", "words", type=failures.WORKER_LOST), failures.WORKER_LOST, False, True),
         (ApplicationError("x"), "failed", False, False),
-        (ActivityTimeout("x", type=None, last_heartbeat_details=[]), "TimeoutError", False, False),
+        (ActivityTimeout("x", type=None, last_heartbeat_details=[]), "TimeoutError", True, False),
     ],
 )
-def test_a_failure_has_a_short_reason(cause: Any, reason: str, full: bool, given_up: bool) -> None:
+def test_a_failure_has_a_short_reason(cause: Any, reason: str, outage: bool, given_up: bool) -> None:
     """The kind of an unreadable source, else the type of the failure."""
     error = activity_error("any", cause)
-    assert (reason_of(error), is_full(error), is_given_up(error), is_cancelled(error)) == (
-        reason,
-        full,
-        given_up,
-        False,
-    )
+    assert (reason_of(error), is_outage(error), is_given_up(error)) == (reason, outage, given_up)
+    assert not is_cancelled(error)
 
 
 def test_events_come_in_pages() -> None:

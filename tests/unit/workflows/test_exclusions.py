@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.exclusions import is_excluded, mentions
+from contracts.exclusions import mentions
 from contracts.vocabulary import Outcome
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
@@ -29,22 +29,6 @@ from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrate
 def test_an_exclusion_is_whole_words_in_their_order(text: str, exclusion: str, found: bool) -> None:
     """Case does not count; parts of words do not match."""
     assert mentions(text, exclusion) is found
-
-
-@pytest.mark.parametrize(
-    ("url", "place", "found"),
-    [
-        ("https://docs.example.org/a", "example.org", True),
-        ("https://notexample.org/a", "example.org", False),
-        ("https://example.org.evil.test/", "example.org", False),
-        ("corpus:manual/old/setup.md", "setup.md", True),
-        ("corpus:manual/old/setup.md", "old", True),
-        ("corpus:manual/old/new-setup.md", "setup.md", False),
-    ],
-)
-def test_an_exclusion_may_be_a_domain_or_a_place_in_a_folder(url: str, place: str, found: bool) -> None:
-    """With all that is below it; a host that only ends alike is another one."""
-    assert is_excluded("Title", url, [place]) is found
 
 
 @pytest.mark.parametrize("by_model", [False, True])

@@ -3,17 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-from temporalio.exceptions import ApplicationError
-
-from activities.earlier_run import offer
-from contracts.evidence import DocumentRef, SearchHit
-from contracts.messages import PrepareRequest, SearchRequest
+from contracts.evidence import DocumentRef
+from contracts.messages import PrepareRequest
 from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from tests.fakes.states import PERMITTED
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver
@@ -67,27 +62,3 @@ async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp
     report = await report_of(world, state)
     assert "r-first" in report
     assert "offered first" in report
-
-
-@pytest.mark.parametrize("fields", [{"follow_up_of": "r-none"}, {"follow_up_of": "r-first", "tenant": "other"}])
-async def test_a_run_that_cannot_be_followed_is_refused_by_name(tmp_path: Path, fields: dict[str, str]) -> None:
-    """Neither one that there is not, nor another tenant's: in the same words."""
-    world = World(tmp_path)
-    await conducted(world, await prepared(world, "r-first", query=QUESTION))
-    with pytest.raises(ApplicationError, match=f"follow_up_of: there is no stored run {fields['follow_up_of']}"):
-        await prepared(world, "r-second", query=FOLLOWING, **fields)
-
-
-def test_only_what_says_something_of_the_query_is_offered_the_best_first() -> None:
-    """By the share of the query's words; the order of the earlier report decides between equals."""
-    hits = [
-        SearchHit(url="corpus:manual/a", title="Locking", snippet="Locks of tables.", rank=1),
-        SearchHit(url="corpus:manual/b", title="Freezing", snippet="Settings for the age of rows.", rank=2),
-        SearchHit(url="corpus:manual/c", title="Freezing", snippet="Settings for the freezing of old rows.", rank=3),
-    ]
-    request = SearchRequest(
-        research_id="r", operation="o", provider="earlier", text=FOLLOWING, permission=PERMITTED, max_results=5
-    )
-    assert offer(hits, request).cached, "it cost no search"
-    found = offer(hits, request).hits
-    assert [(hit.url[-1], hit.rank) for hit in found] == [("c", 1), ("b", 2)]

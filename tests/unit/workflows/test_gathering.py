@@ -12,7 +12,6 @@ from contracts import failures
 from contracts.addresses import digest, source_id
 from contracts.evidence import DocumentRef
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
-from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Phase, Quality, SourceStatus, StopReason
 from tests.fakes import states
@@ -101,33 +100,6 @@ async def test_a_failed_search_costs_its_own_sub_query() -> None:
     assert any(FIRST.text in note for note in state.failed_branches)
 
 
-async def test_an_unreadable_page_is_kept_with_its_reason() -> None:
-    """It is in the registry as failed, never as a source that can be quoted (S0-055)."""
-    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: []}, broken={"corpus:m/a"})
-    state = await gather(run_with(shelf))
-    broken = state.sources[source_id("corpus:m/a")]
-    assert (broken.status, broken.status_reason) == (SourceStatus.FAILED, "encrypted")
-    assert state.readable_sources() == []
-    assert any(event.type == "source.failed" for event in state.events)
-
-
-async def test_who_returns_first_decides_nothing() -> None:
-    """Reads that are held back change neither order nor owners (X-5)."""
-    hits = {FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/b", "corpus:m/c"]}
-    quick = await gather(run_with(Shelf(hits)))
-    slow_shelf = Shelf(hits)
-    slow_shelf.held = {"corpus:m/a"}
-    slow_shelf.open.clear()
-    slow = run_with(slow_shelf)
-    work = asyncio.ensure_future(gather(slow))
-    while "corpus:m/c" not in slow_shelf.read:
-        await asyncio.sleep(0)
-    slow_shelf.open.set()
-    state = await work
-    assert state.sources == quick.sources
-    assert list(state.sources) == list(quick.sources)
-
-
 SITES = [f"https://e.org/{number}" for number in range(5)]
 FOUND = st.lists(
     st.tuples(st.sampled_from(SITES), st.sampled_from([None, "10.1000/a", "10.1000/b"])), max_size=5, unique=True
@@ -187,27 +159,6 @@ async def _gather_in_order(
     run.state.plan = states.plan(*queries)
     run.host.implementations |= {"search": search, "read_source": read_source}
     return await gather(run)
-
-
-async def test_a_sub_query_reads_its_share_before_later_searches_return() -> None:
-    """Only searches of earlier sub-queries are waited for; after all, the rest of the budget goes rank by rank."""
-    pages = [f"corpus:m/{number}" for number in range(8)]
-    shelf = Shelf({FIRST.text: pages[:4], SECOND.text: pages[4:]})
-    run, late = run_with(shelf, max_new_sources=3, max_sources_per_query=5), asyncio.Event()
-
-    async def search(request: SearchRequest) -> SearchResponse:
-        if request.text == SECOND.text:
-            await late.wait()
-        return await shelf.search(request)
-
-    run.host.implementations["search"] = search
-    work = asyncio.ensure_future(gather(run))
-    while not shelf.read:
-        await asyncio.sleep(0)
-    assert shelf.read == [pages[0]]
-    late.set()
-    await work
-    assert sorted(shelf.read) == sorted([pages[0], pages[4], pages[1]])
 
 
 async def test_one_work_at_two_addresses_is_read_once() -> None:
@@ -271,27 +222,6 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert shelf.read.count("corpus:m/a") == 1
 
 
-async def test_what_several_providers_had_is_counted_once_for_good() -> None:
-    """Their hits of one page are duplicates of the sub-query and of the run, interrupted or not (S0-050, S0-058)."""
-    shelf = Shelf({FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: []})
-    shelf.held = {"corpus:m/a", "corpus:m/b"}
-    shelf.open.clear()
-    first = run_with(shelf)
-    both = [ProviderChoice(name=name, available=True) for name in ("corpus", "second")]
-    first.state.resolved = first.resolved.model_copy(update={"providers": both})
-    run = ResearchRun(first.state, first.inbox, first.host)
-    work = asyncio.ensure_future(gather(run))
-    while len(shelf.read) < 2 or len(shelf.searched) < 4:
-        await asyncio.sleep(0)
-    run.inbox.interrupt(StopReason.BUDGET_TIME)
-    with pytest.raises(Interrupted):
-        await work
-    shelf.open.set()
-    state = await gather(ResearchRun(run.state, Inbox(), run.host))
-    assert (state.plan.sub_queries[0].duplicate_count, state.plan.sub_queries[0].merged_count) == (2, 2)
-    assert state.duplicates == 2
-
-
 async def test_a_full_disk_costs_what_could_not_be_kept() -> None:
     """What was waited for in vain is lost with its reason; the other sources are kept, and the run knows both."""
     shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]})
@@ -308,11 +238,3 @@ async def test_a_full_disk_costs_what_could_not_be_kept() -> None:
     assert (lost.status, lost.status_reason) == (SourceStatus.FAILED, failures.STORAGE_FULL)
     assert [source.url for source in state.readable_sources()] == ["corpus:m/b"]
     assert lost_sources(state) == "1 of 2 sources were not read: no room was left to keep them."
-
-
-async def test_the_total_of_sources_is_never_passed() -> None:
-    """Neither the budget of an iteration nor that of the run (S0-051)."""
-    pages = [f"corpus:m/{number}" for number in range(9)]
-    shelf = Shelf({FIRST.text: pages, SECOND.text: pages[::-1]})
-    state = await gather(run_with(shelf, max_new_sources=3, max_sources_per_query=9))
-    assert len(state.readable_sources()) == 3

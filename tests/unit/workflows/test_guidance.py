@@ -1,9 +1,8 @@
 """What is told to the next phase, and what gives way."""
 
 from contracts.outcome import Guidance
-from contracts.vocabulary import Phase, StopReason
-from workflows.run.guidance import HEARD, KEPT, newest, with_guidance
-from workflows.run.inbox import Inbox
+from contracts.vocabulary import Phase
+from workflows.run.context import GUIDANCE_OF_CALL, MAX_GUIDANCE, newest, with_guidance
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:
@@ -20,23 +19,13 @@ def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
 
 
 def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
-    """However much rules and models say, the wish is heard (S0-081)."""
+    """However much rules and models say, the wish is shown (S0-081)."""
     wish = said("person", "look at the appendix")
     known = wish
-    for number in range(2 * KEPT):
+    for number in range(2 * MAX_GUIDANCE):
         known = with_guidance(known, *said("rules", f"issue {number}"))
-    assert (len(known), known[0]) == (KEPT, wish[0])
-    heard = newest(known, HEARD)
-    assert heard == [*wish, *known[-HEARD + 1 :]]
-    wishes = said("person", *(f"wish {number}" for number in range(HEARD + 2)))
-    assert newest([*wishes, *said("rules", "an issue")], HEARD) == wishes[2:]
-
-
-def test_an_inbox_holds_words_as_well_as_a_stop() -> None:
-    """Either is enough, and the first reason to stop counts."""
-    assert not Inbox().holds_something
-    assert Inbox(steering=["look at the appendix"]).holds_something
-    inbox = Inbox()
-    inbox.interrupt(StopReason.USER_STOPPED)
-    inbox.interrupt(StopReason.BUDGET_TIME)
-    assert (inbox.holds_something, inbox.interruption) == (True, StopReason.USER_STOPPED)
+    assert (len(known), known[0]) == (MAX_GUIDANCE, wish[0])
+    shown = newest(known, GUIDANCE_OF_CALL)
+    assert shown == [*wish, *known[-GUIDANCE_OF_CALL + 1 :]]
+    wishes = said("person", *(f"wish {number}" for number in range(GUIDANCE_OF_CALL + 2)))
+    assert newest([*wishes, *said("rules", "an issue")], GUIDANCE_OF_CALL) == wishes[2:]

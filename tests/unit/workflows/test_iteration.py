@@ -1,13 +1,25 @@
-"""When to go round again, and when to stop."""
+"""Decisions of the strategy `supervisor`: retry, iterate, complete."""
 
 import pytest
 
-from contracts.evidence import Candidate, SearchHit
+from contracts.evidence import Candidate
 from contracts.outcome import GateIssue, GateResult
+from contracts.plan import PlanNode
 from contracts.roles import SupervisorAnswer
-from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, Quality, Severity, SourceStatus, StopReason
+from contracts.state import ResearchState
+from contracts.vocabulary import (
+    Action,
+    GapStatus,
+    GatePolicy,
+    NodeStatus,
+    Phase,
+    Quality,
+    Severity,
+    SourceStatus,
+    StopReason,
+)
 from tests.fakes import states
-from workflows.strategies.supervisor.transitions import (
+from workflows.strategies.supervisor.decisions import (
     SupervisorPosition,
     curable_issues,
     decide,
@@ -15,116 +27,85 @@ from workflows.strategies.supervisor.transitions import (
     stop_reason_after_synthesis,
 )
 
-
-def gate(phase: Phase, *, valid: bool = True, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:
-    issues = [] if valid else [GateIssue(code="x", message="something is missing")]
-    return GateResult(phase=phase, valid=valid, issues=issues, quality_score=5, policy=policy)
+OPEN = states.gap("open")
 
 
-def test_iterates_only_with_open_gaps_and_iterations_left() -> None:
-    """Both conditions must hold (S0-017, S0-018, S0-025, S0-029, S0-030)."""
-    assert should_iterate(states.state(iteration=2, gaps=[states.gap("open")]))
-    assert not should_iterate(states.state(iteration=3, gaps=[states.gap("open")]))
-    assert not should_iterate(states.state(iteration=1, gaps=[]))
-    assert not should_iterate(states.state(iteration=1, gaps=[states.gap("closed", status=GapStatus.ADDRESSED)]))
+def gate(phase: Phase, *codes: str, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:
+    issues = [GateIssue(code=code, message=code) for code in codes]
+    return GateResult(phase=phase, valid=not issues, issues=issues, quality_score=5, policy=policy)
 
 
-def test_minor_and_unaddressable_gaps_are_not_worth_an_iteration() -> None:
-    """Only open gaps at or above the severity floor count (C0-5)."""
-    assert not should_iterate(states.state(gaps=[states.gap("minor", severity=Severity.MINOR)]))
-    assert not should_iterate(states.state(gaps=[states.gap("no way", status=GapStatus.UNADDRESSABLE)]))
-    assert should_iterate(states.state(gaps=[states.gap("critical", severity=Severity.CRITICAL)]))
+@pytest.mark.parametrize(
+    ("changes", "iterates", "reason"),
+    [
+        ({"gaps": [OPEN], "iteration": 2}, True, StopReason.COVERAGE_SUFFICIENT),
+        ({"gaps": [OPEN], "iteration": 3}, False, StopReason.MAX_ITERATIONS),
+        ({}, False, StopReason.NO_OPEN_GAPS),
+        ({"gaps": [states.gap("closed", status=GapStatus.ADDRESSED)]}, False, StopReason.NO_OPEN_GAPS),
+        ({"gaps": [states.gap("minor", severity=Severity.MINOR)]}, False, StopReason.NO_ACTIONABLE_GAPS),
+        ({"gaps": [states.gap("hopeless", status=GapStatus.UNADDRESSABLE)]}, False, StopReason.NO_OPEN_GAPS),
+    ],
+)
+def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: bool, reason: StopReason) -> None:
+    """Gaps that matter and an iteration left are needed (S0-017, S0-018, S0-025, S0-029, S0-030, S0-173, C0-5, X-3)."""
+    made = states.state(**changes)
+    assert should_iterate(made) is iterates
+    assert stop_reason_after_synthesis(made) is reason
+    assert made.has_unresolved_gaps() or not iterates
 
 
-def test_has_unresolved_gaps_agrees_with_the_iteration_rule() -> None:
-    """The unresolved-gap test and the iteration rule see the same gaps (S0-173)."""
-    made = states.state(gaps=[states.gap("open")])
-    assert made.has_unresolved_gaps()
-    assert should_iterate(made)
+@pytest.mark.parametrize(
+    ("phase", "issues", "reflection", "can_change", "action"),
+    [
+        (Phase.PLANNING, (), None, True, Action.PROCEED),
+        (Phase.GATHERING, (), None, True, Action.PROCEED),
+        (Phase.ANALYSIS, (), None, True, Action.PROCEED),
+        (Phase.ANALYSIS, ("x",), None, True, Action.RETRY),
+        (Phase.GATHERING, ("x",), None, False, Action.PROCEED),
+        (Phase.ANALYSIS, (), Action.RETRY, True, Action.RETRY),
+        (Phase.ANALYSIS, ("x",), Action.PROCEED, True, Action.RETRY),
+        (Phase.ANALYSIS, ("x",), Action.COMPLETE, True, Action.RETRY),
+        (Phase.SYNTHESIS, (), Action.ITERATE, True, Action.COMPLETE),
+    ],
+)
+def test_a_reflection_may_only_tighten(
+    phase: Phase, issues: tuple[str, ...], reflection: Action | None, can_change: bool, action: Action
+) -> None:
+    """Satisfied gates proceed, strict ones demand a retry where it can help (S0-013 to S0-015, C0-22, C0-27)."""
+    answer = SupervisorAnswer(action=reflection) if reflection else None
+    pause = decide(states.state(), gate(phase, *issues), answer, can_change=can_change)
+    assert pause.action is action
+    assert can_change or pause.rationale.startswith("nothing_to_change")
 
 
-@pytest.mark.parametrize("phase", [Phase.PLANNING, Phase.GATHERING, Phase.ANALYSIS])
-def test_a_satisfied_gate_proceeds(phase: Phase) -> None:
-    """Planning, gathering and analysis go on (S0-013, S0-014, S0-015)."""
-    assert decide(states.state(), gate(phase), None, can_change=True).action is Action.PROCEED
-
-
-def test_a_strict_gate_causes_one_retry_and_no_more() -> None:
-    """The second time the run proceeds, noted (C0-2)."""
+def test_a_gate_causes_one_retry() -> None:
+    """The second time the run proceeds; an advisory gate causes none (C0-2)."""
     made = states.state()
-    failed = gate(Phase.ANALYSIS, valid=False)
-    assert decide(made, failed, None, can_change=True).action is Action.RETRY
     SupervisorPosition.of(made).retried.append("analysis/1")
-    assert decide(made, failed, None, can_change=True).action is Action.PROCEED
-
-
-def test_an_advisory_gate_only_records() -> None:
-    """Advisory gates never repeat a phase (C0-2)."""
-    failed = gate(Phase.ANALYSIS, valid=False, policy=GatePolicy.ADVISORY)
-    assert decide(states.state(), failed, None, can_change=True).action is Action.PROCEED
-
-
-def test_a_retry_that_would_change_nothing_is_skipped() -> None:
-    """The reason says so (C0-27)."""
-    verdict = decide(states.state(), gate(Phase.GATHERING, valid=False), None, can_change=False)
-    assert verdict.action is Action.PROCEED
-    assert verdict.rationale.startswith("nothing_to_change")
-
-
-def test_a_reflection_may_tighten() -> None:
-    """A model may ask for a retry although the gate passed (C0-22)."""
-    wish = SupervisorAnswer(action=Action.RETRY, rationale="too thin")
-    assert decide(states.state(), gate(Phase.ANALYSIS), wish, can_change=True).action is Action.RETRY
-
-
-def test_a_reflection_may_not_loosen_a_gate() -> None:
-    """`complete` and `proceed` do not help a failed strict gate (C0-22, C0-27)."""
-    for action in (Action.PROCEED, Action.COMPLETE):
-        wish = SupervisorAnswer(action=action)
-        assert decide(states.state(), gate(Phase.ANALYSIS, valid=False), wish, can_change=True).action is Action.RETRY
+    assert decide(made, gate(Phase.ANALYSIS, "x"), None, can_change=True).action is Action.PROCEED
+    advisory = gate(Phase.ANALYSIS, "x", policy=GatePolicy.ADVISORY)
+    assert decide(states.state(), advisory, None, can_change=True).action is Action.PROCEED
 
 
 def test_the_supervisor_may_decline_to_iterate_with_a_good_report() -> None:
     """`complete` is honoured at the iteration decision alone, and only with the report gate passed (S0-028, C0-27)."""
-    made = states.state(gaps=[states.gap("open")])
-    wish = SupervisorAnswer(action=Action.COMPLETE)
+    made, wish = states.state(gaps=[OPEN]), SupervisorAnswer(action=Action.COMPLETE)
     assert decide(made, gate(Phase.SYNTHESIS), wish, can_change=True).action is Action.COMPLETE
-    assert decide(made, gate(Phase.SYNTHESIS, valid=False), wish, can_change=False).action is Action.ITERATE
+    assert decide(made, gate(Phase.SYNTHESIS, "x"), wish, can_change=False).action is Action.ITERATE
 
 
-def test_iterate_needs_something_to_search_for() -> None:
-    """A model that wants another round without any gap gets none (C0-22)."""
-    wish = SupervisorAnswer(action=Action.ITERATE)
-    assert decide(states.state(), gate(Phase.SYNTHESIS), wish, can_change=True).action is Action.COMPLETE
+def test_refinement_iterates_only_with_a_new_follow_up() -> None:
+    """A pending follow-up leads back to gathering, unless the refiner advises against it (S0-019, C0-1, C0-4)."""
+    follow_up = states.sub_query("what about it", origin=f"gap:{OPEN.id}", status=NodeStatus.PENDING)
 
+    def after(*nodes: PlanNode, recommended: bool | None = None) -> Action:
+        made = states.state(gaps=[OPEN], plan=states.plan(*nodes))
+        SupervisorPosition.of(made).recommended = recommended
+        return decide(made, gate(Phase.REFINEMENT), None, can_change=False).action
 
-def test_refinement_completes_when_it_found_nothing_to_search_for() -> None:
-    """No new sub-query: the run completes (C0-1, C0-4)."""
-    made = states.state(gaps=[states.gap("open")], plan=states.plan(states.sub_query("done question")))
-    assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.COMPLETE
-
-
-def test_refinement_iterates_with_a_new_follow_up() -> None:
-    """A pending follow-up query leads back to gathering (S0-019, C0-1)."""
-    from contracts.vocabulary import NodeStatus
-
-    hole = states.gap("open")
-    follow_up = states.sub_query("what about it", origin=f"gap:{hole.id}", status=NodeStatus.PENDING)
-    made = states.state(gaps=[hole], plan=states.plan(follow_up))
-    assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
-    SupervisorPosition.of(made).recommended = False
-    assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.COMPLETE
-
-
-def test_every_completion_has_its_reason() -> None:
-    """The stop reason follows from gaps and iterations (X-3)."""
-    assert stop_reason_after_synthesis(states.state()) is StopReason.NO_OPEN_GAPS
-    minor = states.state(gaps=[states.gap("small", severity=Severity.MINOR)])
-    assert stop_reason_after_synthesis(minor) is StopReason.NO_ACTIONABLE_GAPS
-    last = states.state(iteration=3, gaps=[states.gap("open")])
-    assert stop_reason_after_synthesis(last) is StopReason.MAX_ITERATIONS
-    declined = states.state(iteration=1, gaps=[states.gap("open")])
-    assert stop_reason_after_synthesis(declined) is StopReason.COVERAGE_SUFFICIENT
+    assert after(states.sub_query("done question")) is Action.COMPLETE
+    assert after(follow_up) is Action.ITERATE
+    assert after(follow_up, recommended=False) is Action.COMPLETE
 
 
 def test_iterations_count_up_by_one() -> None:
@@ -132,61 +113,32 @@ def test_iterations_count_up_by_one() -> None:
     made = states.state(sources=states.sources(states.source("corpus:m/a")), findings=[states.finding("kept")])
     before = made.iteration
     made.start_new_iteration()
-    assert (before, made.iteration) == (1, 2)
-    assert made.sources
-    assert made.findings
+    assert (before, made.iteration, len(made.sources), len(made.findings)) == (1, 2, 1, 1)
 
 
-def failed_for(phase: Phase, *codes: str) -> GateResult:
-    issues = [GateIssue(code=code, message=code) for code in codes]
-    return GateResult(phase=phase, valid=False, issues=issues, quality_score=5)
+PAGE = states.source("https://blog.example/a", quality=Quality.MEDIUM)
+ONLY = states.source("corpus:m/only")
+WEB = states.resolved(web=True)
+FOUND = [Candidate(sub_query_id="sq-1", hit=states.hit(ONLY.url, 1))]
+UNREAD = Candidate(sub_query_id="sq-1", hit=states.hit("corpus:m/unread", 1))
+BY_RULES = {"engine_by_role": {"analyzer": "extractive"}}
+BROKEN = states.source("corpus:m/broken", status=SourceStatus.FAILED)
 
 
-def test_ordinary_sites_cause_no_second_gathering_and_no_second_analysis() -> None:
-    """None of them can be of high quality, whichever are read; where one is, an analysis may well say more (C0-2)."""
-    page = states.source("https://blog.example/a", quality=Quality.MEDIUM)
-    web = states.state(resolved=states.resolved(web=True), sources=states.sources(page))
-    assert decide(web, failed_for(Phase.GATHERING, "no_high_quality_source"), None, can_change=True).action is (
-        Action.PROCEED
-    )
-    weak = failed_for(Phase.ANALYSIS, "no_high_confidence")
-    assert decide(web, weak, None, can_change=True).action is Action.PROCEED
-    web.sources = states.sources(page, states.source("https://standards.example/b"))
-    assert decide(web, weak, None, can_change=True).action is Action.RETRY
-    few = failed_for(Phase.GATHERING, "no_high_quality_source", "too_few_sources")
-    assert decide(web, few, None, can_change=True).action is Action.RETRY
-
-
-def test_a_folder_that_holds_no_more_is_no_fault() -> None:
-    """One source that answers is enough where nothing else was found; an unreadable one is worth a note."""
-    only = states.source("corpus:m/only")
-    folder = states.state(sources=states.sources(only), candidates=[Candidate(sub_query_id="sq-1", hit=hit(only.url))])
-    few = failed_for(Phase.GATHERING, "too_few_sources")
-    assert curable_issues(folder, few) == []
-    folder.candidates.append(Candidate(sub_query_id="sq-1", hit=hit("corpus:m/unread")))
-    assert curable_issues(folder, few) == few.issues
-    folder.candidates.pop()
-    broken = states.source("corpus:m/broken", status=SourceStatus.FAILED)
-    folder.sources = states.sources(only, broken)
-    assert curable_issues(folder, few) == few.issues
-
-
-def test_rules_find_the_same_again() -> None:
-    """Without a model an analysis that found something is not done again for want of more, and no note is made."""
-    few = failed_for(Phase.ANALYSIS, "too_few_findings", "low_coverage")
-    found = states.state(findings=[states.finding("Water boils.")], engine_by_role={"analyzer": "extractive"})
-    assert curable_issues(found, few) == []
-    found.engine_by_role["analyzer"] = "model"
-    assert curable_issues(found, few) == few.issues
-    assert curable_issues(states.state(engine_by_role={"analyzer": "extractive"}), few) == few.issues
-
-
-def test_a_gate_that_cannot_be_mended_is_not_called_satisfied() -> None:
-    """The decision says what the gate said, and why nothing is done about it."""
-    weak = failed_for(Phase.ANALYSIS, "no_high_confidence")
-    pause = decide(states.state(), weak, None, can_change=True)
-    assert (pause.action, pause.rationale) == (Action.PROCEED, "nothing_to_change: no_high_confidence")
-
-
-def hit(url: str) -> SearchHit:
-    return states.hit(url, 1)
+@pytest.mark.parametrize(
+    ("made", "issue", "curable"),
+    [
+        (states.state(resolved=WEB, sources=states.sources(PAGE)), "no_high_quality_source", False),
+        (states.state(resolved=WEB, sources=states.sources(PAGE)), "too_few_sources", True),
+        (states.state(sources=states.sources(PAGE)), "no_high_confidence", False),
+        (states.state(sources=states.sources(PAGE, ONLY)), "no_high_confidence", True),
+        (states.state(sources=states.sources(ONLY), candidates=FOUND), "too_few_sources", False),
+        (states.state(sources=states.sources(ONLY), candidates=[*FOUND, UNREAD]), "too_few_sources", True),
+        (states.state(sources=states.sources(ONLY, BROKEN)), "too_few_sources", True),
+        (states.state(findings=[states.finding("Water boils.")], **BY_RULES), "too_few_findings", False),
+        (states.state(**BY_RULES), "too_few_findings", True),
+    ],
+)
+def test_a_retry_needs_an_issue_that_it_might_cure(made: ResearchState, issue: str, curable: bool) -> None:
+    """Ordinary sites, an exhausted folder and rules bring the same again (C0-2)."""
+    assert bool(curable_issues(made, gate(Phase.ANALYSIS, issue))) is curable

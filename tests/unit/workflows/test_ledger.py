@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.call_sizes import CallSize, worst_report
+from contracts.call_sizes import CallSize
 from contracts.outcome import Usage
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.vocabulary import StopReason
-from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation, total
+from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
 
 PRICE = ModelPrice(input=2.0, output=10.0)
 UNLIMITED = preset("supervisor", Depth.MEDIUM).model_copy(update={"max_cost_usd": None})
@@ -89,15 +89,6 @@ def test_what_is_kept_is_still_there_for_the_report(allowed, sub_queries, sizes)
         assert refusal(allowed, used, NOTHING, kept) is None
 
 
-def test_the_reserve_is_one_report_with_its_repair() -> None:
-    """Two calls of the size that a report on the plan may need; a larger plan keeps more."""
-    kept = report_reserve(UNLIMITED, 3, PRICE)
-    assert (kept.calls, kept.tokens) == (2, 2 * worst_report(15).tokens)
-    assert kept.cost_usd == pytest.approx(2 * worst_report(15).most_usd(PRICE))
-    assert report_reserve(UNLIMITED, 5, PRICE).tokens > kept.tokens
-    assert report_reserve(UNLIMITED, 3, None).cost_usd == 0
-
-
 def test_a_small_limit_leaves_something_to_research() -> None:
     """Of each limit at most 35 % is kept for the synthesis, and never less than one call (S0-165)."""
     kept = report_reserve(limits(max_model_calls=3, max_tokens=10_000, max_cost_usd=0.1), 5, PRICE)
@@ -124,34 +115,3 @@ def test_the_limit_that_says_no_is_named(changes, used, reason) -> None:
     """Half the room is held by a call under way; what searches cost counts, too, and so does the known part."""
     held, wanted = Reservation(1, 500, 0.005), Reservation(1, 500, 0.005)
     assert refusal(limits(**changes), used, held, wanted) is reason
-
-
-def test_without_a_price_calls_and_tokens_are_limited_still() -> None:
-    """Nothing can be kept of a cost that nobody knows; the other limits hold."""
-    wanted = reservation(CallSize(1_000, 500), None)
-    assert wanted == Reservation(1, 1_500, 0.0)
-    assert refusal(limits(max_cost_usd=0.0), Usage(cost_usd=None), NOTHING, wanted) is None
-    assert refusal(limits(max_tokens=1_499), Usage(), NOTHING, wanted) is StopReason.BUDGET_TOKENS
-    assert refusal(limits(max_model_calls=0), Usage(), NOTHING, wanted) is StopReason.BUDGET_CALLS
-
-
-def test_what_a_lost_call_may_have_cost_stays_reserved() -> None:
-    """A call that was given up may be billed: nobody else gets its room; a settled one gives it back."""
-    holdings, reserved = Holdings(), Reservation(1, 100, 0.5)
-    first, second = holdings.open(reserved), holdings.open(reserved)
-    assert holdings.held == total([reserved, reserved])
-    holdings.close(first, NOTHING)
-    assert (holdings.held, holdings.unexplained) == (reserved, NOTHING)
-    holdings.close(second, reserved)
-    assert (holdings.held, holdings.unexplained) == (reserved, reserved)
-    assert holdings.changes == 2
-
-
-def test_an_answer_without_counts_leaves_all_but_the_call_reserved() -> None:
-    """The call itself is in the usage; what it took may be billed, and nothing else was ever reserved."""
-    asked = Reservation(1, 500, 0.25)
-    assert asked.unexplained_by(Usage(model_calls=1)) == Reservation(0, 500, 0.25)
-    assert asked.unexplained_by(Usage(model_calls=1, input_tokens=3)) == Reservation(0, 0, 0.0) == Reservation()
-    holdings = Holdings()
-    holdings.close(holdings.open(asked), Reservation(0, 500, 0.25))
-    assert (holdings.held, holdings.unexplained, holdings.changes) == (*2 * [Reservation(0, 500, 0.25)], 1)

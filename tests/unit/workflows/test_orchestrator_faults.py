@@ -8,26 +8,20 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, RunStatus, StopReason, Tier
-from providers.errors import Unavailable
-from tests.comparable import comparable
+from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, RunStatus, StopReason
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import blocks, called
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
-from workflows.phases.closing import close
-from workflows.run.inbox import Answered, Approved, Inbox
+from workflows.run.checkpoints import resume_state
+from workflows.run.inbox import Answered, Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
-from workflows.strategies import Finished
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.orchestrator.plan import tasks_of
 
 WISH = "Please also look at base backups"
 
@@ -48,46 +42,6 @@ def found_by(state: ResearchState) -> set[str]:
 
 
 # --- units -----------------------------------------------------------------------------------------------------------
-async def test_rebuilt_after_every_unit_its_report_is_the_same(tmp_path: Path) -> None:
-    """Its position is all that it needs: it survives JSON and the packing that leaves defaults out."""
-    whole = World(tmp_path / "whole")
-    undisturbed, _ = await conduct(whole)
-    world = World(tmp_path / "pieces")
-    state, units = await begin(world, strategy="orchestrator"), 0
-    while True:
-        run = ResearchRun(state, Inbox(), world.host())
-        step = await OrchestratorStrategy().advance(run)
-        if isinstance(step, Finished):
-            await close(run, step.reason)
-            break
-        await OrchestratorStrategy().pause(run, OrchestratorStrategy().evaluate(run, step))
-        state = ResearchState.unpack(state.pack())
-        assert state.position is not None
-        assert state.position.strategy == "orchestrator"
-        units += 1
-    assert units == 4
-    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
-
-
-@pytest.mark.parametrize("after", range(1, 5))
-async def test_stopped_after_any_unit_it_reports_what_is_there_and_goes_on_later(tmp_path: Path, after: int) -> None:
-    """Stopped, it ends as partial with what was found; resumed, it ends with the findings of an undisturbed run."""
-    world = World(tmp_path)
-    state, inbox = await begin(world, strategy="orchestrator"), Inbox()
-    driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
-    for _ in range(after):
-        await driver.step()
-    inbox.interrupt(StopReason.USER_STOPPED)
-    await driver.conduct()
-    assert state.result is not None
-    assert state.result.outcome is (Outcome.PARTIAL if state.findings else Outcome.FAILED)
-    assert bool(state.citations) is bool(state.findings)
-    later = await resume(world, state)
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
-    assert found_by(later) == found_by(undisturbed)
-    assert len(tasks_of(later.plan)) == len(tasks_of(undisturbed.plan))
 
 
 @pytest.mark.parametrize(
@@ -124,71 +78,11 @@ async def test_stopped_within_any_unit_it_goes_on_where_it_was(tmp_path: Path, a
     assert len(tasks_of(later.plan)) == len(tasks_of(undisturbed.plan))
 
 
-@pytest.mark.parametrize("activity", ["outline_research", "orchestrate", "work_on_task", "read_source"])
-async def test_cancelled_in_any_unit_it_goes_on_later(tmp_path: Path, activity: str) -> None:
-    """The state is kept, and a resumed run has the findings of an undisturbed one."""
-    world = World(tmp_path)
-    state, host = await begin(world, strategy="orchestrator"), world.host()
-    work = host.implementations[activity]
-
-    async def begin_and_hang(argument: Any) -> Any:
-        running.cancel()
-        return await work(argument)
-
-    host.implementations[activity] = begin_and_hang
-    driver = Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy())
-    running = asyncio.ensure_future(driver.conduct())
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert state.result is None
-    later = await resume(world, state)
-    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    assert found_by(later) == found_by(undisturbed)
-
-
 class NewHistory(Exception):
     """The history begins anew here."""
 
 
-async def test_a_history_may_begin_anew_after_every_cycle(tmp_path: Path) -> None:
-    """The boundary comes when no agent is at work, and the report is the same."""
-    world = World(tmp_path / "pieces")
-    state = await begin(world, strategy="orchestrator")
-    boundaries: list[str] = []
-
-    async def boundary() -> None:
-        boundaries.append(state.phase or "")
-        raise NewHistory
-
-    while state.result is None:
-        try:
-            await Driver(
-                ResearchRun(state, Inbox(), world.host()), OrchestratorStrategy(), AroundWaits(boundary)
-            ).conduct()
-        except NewHistory:
-            state = ResearchState.unpack(state.pack())
-    undisturbed, _ = await conduct(whole := World(tmp_path / "whole"))
-    assert boundaries == ["cycle-1", "cycle-2"]
-    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
-
-
 # --- people ----------------------------------------------------------------------------------------------------------
-async def test_nothing_is_searched_before_the_plan_is_approved(tmp_path: Path) -> None:
-    """The plan waits; not a search and not an agent before its version is approved (X-2)."""
-    world = World(tmp_path)
-    state, inbox, host = await begin(world, strategy="orchestrator", gates={"approve": "plan"}), Inbox(), world.host()
-    running = asyncio.ensure_future(Driver(ResearchRun(state, inbox, host), OrchestratorStrategy()).conduct())
-    while state.status is not RunStatus.AWAITING_APPROVAL:
-        await asyncio.sleep(0.01)
-    assert (world.corpus.searches, world.corpus.reads, host.agents) == ([], [], [])
-    assert state.plan.steps
-    await host.advance(3_600)
-    inbox.said.append(Approved(state.plan.version))
-    assert await running is Outcome.COMPLETED
-    assert world.corpus.searches
-    assert state.usage.active_seconds < 60
 
 
 async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
@@ -220,29 +114,13 @@ async def test_words_of_the_intake_are_questions_that_are_waited_for(tmp_path: P
         assert state.waiting is not None
         assert state.waiting.questions == [f"Which part of “{QUESTION}” do you mean?"]
         assert [call.role for call in api.calls] == ["intake"]
-        inbox.said.append(Answered(["the part on freezing"]))
+        inbox.replies.append(Answered(["the part on freezing"]))
         outcome = await running
         await world.close()
     assert outcome is Outcome.COMPLETED
     assert [call.role for call in api.calls].count("intake") == 2
     outlined = next(request for request in api.requests if request.role == "outliner")
     assert "the part on freezing" in outlined.prompt
-
-
-async def test_a_wish_becomes_a_step_that_an_agent_is_sent_for(tmp_path: Path) -> None:
-    """What a person asks for while agents work is researched before the report, without a model, too."""
-    world, inbox = World(tmp_path), Inbox()
-    state = await begin(world, strategy="orchestrator")
-    driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
-    for _ in range(2):
-        await driver.step()
-    inbox.steering.append(WISH)
-    await driver.conduct()
-    wished = [step for step in state.plan.steps if step.gap_id]
-    assert [step.status for step in wished] == [NodeStatus.COMPLETED]
-    assert any("backups" in task.text for task in tasks_of(state.plan))
-    assert state.result is not None
-    assert state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
 
 
 async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,29 +185,6 @@ async def test_a_wish_that_a_model_sends_nobody_for_is_researched_all_the_same(
     ]
 
 
-async def test_a_wish_that_no_cycle_is_left_for_ends_the_run_by_its_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody judged it not to be needed: the cycles were used up."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        return blocks(body, ("generate_report", {}) if made else ("research_agent", {"task": TASKS[0]}))
-
-    works(monkeypatch, "orchestrator", work)
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state, inbox = await begin(world, strategy="orchestrator", limits={"max_iterations": 3}), Inbox()
-        driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
-        for _ in range(2):
-            await driver.step()
-        inbox.steering.append(WISH)
-        await driver.conduct()
-        await world.close()
-    assert state.result is not None
-    assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, StopReason.MAX_ITERATIONS)
-
-
 # --- agents that fail ------------------------------------------------------------------------------------------------
 async def test_a_failed_agent_is_told_and_the_others_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its call is answered with what happened, nothing of the others is lost, the outcome says so (S3-022, S3-045)."""
@@ -353,66 +208,7 @@ async def test_a_failed_agent_is_told_and_the_others_count(tmp_path: Path, monke
     assert state.result.outcome is Outcome.PARTIAL or state.degraded
 
 
-async def test_an_outage_of_all_searches_is_no_empty_answer(tmp_path: Path) -> None:
-    """Every search fails: the run fails and cites nothing (S0-097)."""
-    world = World(tmp_path)
-
-    async def fail(request: Any) -> Any:
-        raise Unavailable("the corpus does not answer")
-
-    world.corpus.search = fail  # type: ignore[method-assign]
-    state, _ = await conduct(world)
-    assert state.result is not None
-    assert state.result.outcome is Outcome.FAILED
-    assert state.citations == []
-
-
-async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
-    """No agent finds anything: the outcome is empty, and the report says so (C0-13)."""
-    world = World(tmp_path)
-    state = await begin(world, query="What does CockroachDB charge for quantum replication?", strategy="orchestrator")
-    await Driver(ResearchRun(state, Inbox(), world.host()), OrchestratorStrategy()).conduct()
-    assert state.result is not None
-    assert (state.result.outcome, state.citations) == (Outcome.EMPTY, [])
-    assert "CockroachDB" in await report_of(world, state)
-
-
 # --- limits ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
-        ({"max_model_calls": 9}, StopReason.BUDGET_CALLS),
-        ({"max_tokens": 90_000}, StopReason.BUDGET_TOKENS),
-        ({"max_cost_usd": 0.9}, StopReason.BUDGET_COST),
-    ],
-)
-async def test_a_limit_is_held_over_all_agents(tmp_path: Path, limits: dict[str, float], reason: StopReason) -> None:
-    """Shares are reserved for agents, a report is written from what is there; with more, what was cut is done (X-4)."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
-        state = await begin(world, strategy="orchestrator", limits=limits)
-        assert state.resolved is not None
-        state.resolved = state.resolved.model_copy(update={"model_prices": prices})
-        await Driver(ResearchRun(state, Inbox(), world.host()), OrchestratorStrategy()).conduct()
-        assert len(api.calls) <= limits.get("max_model_calls", 100)
-        usage = state.usage
-        later = await resume(world, state)
-        await world.close()
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    assert state.result is not None
-    assert usage.tokens <= limits.get("max_tokens", 1e9)
-    assert usage.known_cost_usd <= limits.get("max_cost_usd", 1e9)
-    assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, reason)
-
-
-async def test_sources_never_exceed_their_limit(tmp_path: Path) -> None:
-    """The limit holds over all agents together."""
-    world = World(tmp_path)
-    state, _ = await conduct(world, limits={"max_sources": 2})
-    assert len(state.readable_sources()) <= 2
-    assert state.citations
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
@@ -445,48 +241,6 @@ def hanging(host: InProcessHost, activity: str, first: int = 1, last: int = 1_00
 
 LIMITS = {"deadline_seconds": 120, "agent_seconds": 12, "agent_wait_seconds": 30}
 GRACE = 10.0
-
-
-async def test_an_agent_out_of_its_time_reports_what_it_has(tmp_path: Path) -> None:
-    """After its soft limit it stops and reports; that is no failure, and it is marked (S3-029, S3-064)."""
-    world = World(tmp_path)
-    state, host = await begin(world, strategy="orchestrator", limits=LIMITS), world.host()
-    hanging(host, "read_source", first=5)
-    running = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct())
-    seconds = await pass_time(host, running, LIMITS["deadline_seconds"] + GRACE)
-    assert seconds <= LIMITS["deadline_seconds"]
-    assert state.agents[0].status is AgentStatus.DONE
-    assert any("time" in note for note in state.degraded)
-    assert state.result is not None
-    assert state.citations
-
-
-async def test_an_agent_that_never_answers_leaves_a_stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its hard limit nobody waits: a stub stands in its place, and the others go on (S3-030)."""
-    works(monkeypatch, "orchestrator", sends(*TASKS[:2]))
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state, host = await begin(world, strategy="orchestrator", limits=LIMITS), world.host()
-        answer = host.run_agent
-
-        async def first_hangs(request: Any, workflow_id: str) -> Any:
-            if request.task.id == "agent-1":
-                await asyncio.sleep(3_600)
-            return await answer(request, workflow_id)
-
-        host.run_agent = first_hangs  # type: ignore[method-assign]
-        running = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct())
-        await pass_time(host, running, LIMITS["deadline_seconds"] + GRACE)
-        await world.close()
-    first, second = state.agents
-    assert first.status is AgentStatus.FAILED
-    assert first.result is not None
-    assert first.result.is_stub
-    assert "had not answered" in first.result.problem
-    assert second.status is AgentStatus.DONE
-    assert state.result is not None
-    assert state.result.outcome is Outcome.PARTIAL
-    assert state.citations
 
 
 @pytest.mark.parametrize("activity", ["orchestrate", "work_on_task", "read_source", "analyze_sources", "write_report"])

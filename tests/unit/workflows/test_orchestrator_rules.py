@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.agents import AgentRecord, AgentTask
-from contracts.evidence import Finding, Gap
+from contracts.evidence import Finding
 from contracts.orchestrator_roles import OutlinedStep
 from contracts.plan import Plan
 from contracts.presets import preset
 from contracts.request import Depth
-from contracts.vocabulary import AgentStatus, Confidence, GapStatus, NodeKind, NodeStatus
+from contracts.vocabulary import AgentStatus, Confidence, NodeStatus
 from tests.fakes import states
 from workflows.strategies.orchestrator.agent_reports import (
     IntermediateReport,
@@ -20,19 +20,13 @@ from workflows.strategies.orchestrator.agent_reports import (
     report_of,
     tokens_of,
 )
-from workflows.strategies.orchestrator.cycle import offered_tools
-from workflows.strategies.orchestrator.orchestrator_position import OrchestratorPosition, deciding_cycles
-from workflows.strategies.orchestrator.tasks import (
+from workflows.strategies.orchestrator.plan import (
+    deciding_cycles,
     problem_of,
-    repeated_by,
     resumed_plan,
-    served_steps,
     step_node,
     task_node,
     unserved,
-    with_closed_gaps,
-    with_queries_as_steps,
-    with_requested_step,
     with_steps_updated,
 )
 
@@ -66,17 +60,6 @@ def test_the_last_cycle_decides_nothing() -> None:
     assert deciding_cycles(limits) == 7
     assert deciding_cycles(limits.model_copy(update={"max_iterations": 4})) == 3
     assert deciding_cycles(limits.model_copy(update={"max_iterations": 1})) == 1
-
-
-def test_a_model_that_does_not_reason_thinks_between_agents() -> None:
-    """After a round of agents it gets a thought or the report, never two thoughts; others have no such tool (S3-016)."""
-    after_agents = OrchestratorPosition(strategy="orchestrator", must_think=True)
-    assert offered_tools(after_agents, reasons=False, has_results=True) == ["think_tool", "generate_report"]
-    assert offered_tools(after_agents, reasons=True, has_results=True) == ["research_agent", "generate_report"]
-    after_thought = OrchestratorPosition(strategy="orchestrator", thought=True)
-    assert offered_tools(after_thought, reasons=False, has_results=True) == ["research_agent", "generate_report"]
-    first = OrchestratorPosition(strategy="orchestrator")
-    assert offered_tools(first, reasons=False, has_results=False) == ["research_agent", "think_tool"]
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
@@ -115,13 +98,6 @@ def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
     assert named in problem_of(task)
 
 
-def test_a_task_is_given_once() -> None:
-    """The same words again are the same task; other words are another one (S3-048)."""
-    earlier = {"agent-1": "How often must tables be vacuumed?", "agent-2": "What do locks protect against?"}
-    assert repeated_by("how often must tables be vacuumed", earlier) == "agent-1"
-    assert repeated_by("How long does vacuuming a table take?", earlier) == ""
-
-
 # --- reports ---------------------------------------------------------------------------------------------------------
 def test_a_report_is_statements_with_numbers_of_its_own() -> None:
     """No title, no section, no conclusion; documents are numbered from 1 (S3-006, S3-023, S3-039)."""
@@ -151,14 +127,6 @@ def test_the_documents_example_of_collapsing_holds() -> None:
     assert documents == {1: "A", 2: "B", 3: "C", 4: "D"}
     assert kept.text() == first.text()
     assert shifted.text() == "Y [3]\nW [4][3]"
-
-
-def test_a_document_has_one_number_and_given_ones_stay() -> None:
-    """A document that has a number keeps it; what readers have seen never changes (S3-025, S3-026)."""
-    later = IntermediateReport([Line("Again", (2,)), Line("new", (1,))], {1: "C", 2: "A"})
-    (report,), documents = collapse([later], {1: "Z", 7: "A"})
-    assert documents == {1: "Z", 7: "A", 8: "C"}
-    assert report.text() == "Again [7]\nnew [8]"
 
 
 @given(
@@ -202,15 +170,6 @@ def planned(*texts: str) -> Plan:
     return Plan(version=1, nodes=[step_node(step) for step in steps(*texts)])
 
 
-def test_a_task_serves_the_steps_it_names_or_the_one_it_speaks_of() -> None:
-    """Numbers that are no step are ignored; without any, words decide, and too few decide nothing."""
-    plan = planned("How vacuum works in Postgres", "Which settings vacuum has in Postgres", "Costs of autovacuum")
-    every = plan.steps
-    assert served_steps(plan, [2, 9, 2], "anything") == [every[1]]
-    assert served_steps(plan, [], "Which settings does vacuum have in Postgres?") == [every[1]]
-    assert served_steps(plan, [], "Zebras") == []
-
-
 def with_tasks(plan: Plan, *statuses: NodeStatus) -> Plan:
     """The plan with agents for its first step."""
     tasks = [
@@ -244,26 +203,3 @@ def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_omitted() -
     by_id = {node.id: node.status for node in again.nodes}
     assert (by_id["agent-1"], by_id["agent-2"]) == (NodeStatus.COMPLETED, NodeStatus.EXECUTING)
     assert [step.status for step in again.steps] == [NodeStatus.COMPLETED, NodeStatus.SKIPPED]
-
-
-def test_searches_that_a_person_wrote_become_steps() -> None:
-    """Agents search, so a plan of searches is a plan of steps; a wish is a step more."""
-    plan = Plan(version=2, nodes=[states.sub_query("Costs of vacuum", status=NodeStatus.PENDING)])
-    steps_only = with_queries_as_steps(plan)
-    assert [node.kind for node in steps_only.nodes] == [NodeKind.STEP]
-    assert [node.text for node in unserved(steps_only)] == ["Costs of vacuum"]
-    wished = with_requested_step(
-        steps_only, Gap(id="gap-1", description="Asked while running: locks", suggested_queries=["locks"])
-    )
-    assert [node.text for node in unserved(wished)] == ["Costs of vacuum", "locks"]
-    assert wished.version == 3
-
-
-def test_a_later_agent_closes_what_an_earlier_one_left_open() -> None:
-    """If it was sent for the same, found something, and does not say the same again."""
-    gaps = [Gap(id=f"gap-{number}", description=f"open {number}", origin="sub_query:agent-1") for number in (1, 2)] + [
-        Gap(id="gap-3", description="other", origin="sub_query:agent-9")
-    ]
-    closed = with_closed_gaps(gaps, ["agent-1"], ["f-1"], ["gap-2"])
-    assert [gap.status for gap in closed] == [GapStatus.ADDRESSED, GapStatus.OPEN, GapStatus.OPEN]
-    assert with_closed_gaps(gaps, ["agent-1"], [], []) == gaps

@@ -9,28 +9,23 @@ from typing import Any
 import pytest
 
 from contracts.agents import AT_ONCE
-from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
 from tests.fakes import model_request, orchestrator_work, states, tool_work
-from tests.fakes.conversation import blocks_of, text_of
-from tests.fakes.corpus import MANUAL
+from tests.fakes.conversation import blocks_of
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
-from workers.settings.models import ModelsSettings
-from workflows.agent_driver import AgentDriver
 from workflows.driver import Driver
+from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.cycle import SENT_BY_RULES
-from workflows.strategies.orchestrator.orchestrator_position import CycleUnit, OrchestratorPosition
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.tasks import tasks_of
+from workflows.strategies.orchestrator.orchestrator_strategy import SENT_BY_RULES, OrchestratorStrategy
+from workflows.strategies.orchestrator.plan import CycleUnit, OrchestratorPosition, tasks_of
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]
@@ -167,17 +162,6 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path, monkey
     assert all(any(task in text for text in told) for task in TASKS[:3])
 
 
-async def test_no_page_is_shown_to_who_has_tools(tmp_path: Path) -> None:
-    """Orchestrator and agents see titles and statements: no snippet, no address, no page (S3-008)."""
-    _, _, api, _ = await with_model(tmp_path)
-    bodies = [*requests_of(api, "orchestrator"), *requests_of(api, "agent")]
-    said = " ".join(text_of(block) for body in bodies for message in body["messages"] for block in blocks_of(message))
-    assert "corpus:" not in said
-    assert "Explicit Locking" in said
-    for page in MANUAL.values():
-        assert max((" ".join(part.split()) for part in page.split("\n\n")), key=len) not in " ".join(said.split())
-
-
 # --- dispatch --------------------------------------------------------------------------------------------------------
 async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
@@ -196,16 +180,6 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
     # All of them are back before the orchestrator speaks again.
     second = requests_of(api, "orchestrator")[1]
     assert len(answered(second)) == 5
-
-
-async def test_a_request_may_want_fewer_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`max_parallel` bounds agents, too; it never allows more than three (S3-018)."""
-    works(monkeypatch, "orchestrator", sends(*TASKS[:3]))
-    _, host, _, _ = await with_model(tmp_path / "one", limits={"max_parallel": 1})
-    assert host.agents_at_once == 1
-    works(monkeypatch, "orchestrator", sends(*TASKS))
-    _, host, _, _ = await with_model(tmp_path / "many", limits={"max_parallel": 20})
-    assert host.agents_at_once == 3
 
 
 async def test_a_task_that_does_not_stand_by_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,24 +202,6 @@ async def test_a_task_that_does_not_stand_by_itself_is_refused(tmp_path: Path, m
     assert [agent.task.text for agent in host.agents] == [TASKS[0]]
     assert state.result is not None
     assert state.citations
-
-
-async def test_the_same_task_is_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second agent for the same thing is refused, and the first one named (S3-048)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        if made.count("research_agent") < 2 and "research_agent" in offered(body):
-            return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        return blocks(
-            body,
-            *([("think_tool", {"reasoning": "once more"})] if "think_tool" not in made else [("generate_report", {})]),
-        )
-
-    works(monkeypatch, "orchestrator", work)
-    _, host, api, _ = await with_model(tmp_path)
-    assert len(host.agents) == 1
-    assert any("agent-1 had this task already" in text for text in answered(requests_of(api, "orchestrator")[-1]))
 
 
 async def test_an_agent_is_continued_with_what_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,25 +230,6 @@ async def test_an_agent_is_continued_with_what_it_knows(tmp_path: Path, monkeypa
     assert set(first.finding_ids) <= set(second.finding_ids)
     assert len(world.corpus.searches) == len(set(world.corpus.searches))
     assert len(world.corpus.reads) == len(set(world.corpus.reads))
-
-
-async def test_an_unknown_agent_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer names those that can."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = called(body)
-        if not made:
-            return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        if len(made) == 1:
-            return blocks(body, ("think_tool", {"reasoning": "on"}))
-        if len(made) == 2:
-            return blocks(body, ("research_agent", {"task": TASKS[3], "continue_agent": "agent-7"}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
-    _, host, api, _ = await with_model(tmp_path)
-    assert len(host.agents) == 1
-    assert any("agents that have reported: agent-1" in text for text in answered(requests_of(api, "orchestrator")[-1]))
 
 
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
@@ -326,17 +263,6 @@ async def test_a_report_that_is_asked_for_before_anything_was_found_is_not_all_t
     assert state.result.outcome is Outcome.COMPLETED
     assert len(requests_of(api, "orchestrator")) == 3
     assert "the orchestrator sent nobody for steps of the plan" in str(state.result.report)
-
-
-async def test_an_agent_that_only_thinks_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its turns are bounded by what it may search and read; it brings nothing, and the run goes on (S3-045, S3-047)."""
-    works(monkeypatch, "orchestrator", sends(TASKS[0]))
-    works(monkeypatch, "agent", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
-    state, _, api, _ = await with_model(tmp_path)
-    assert len(requests_of(api, "agent")) <= 3 + 5 + 4
-    assert state.result is not None
-    assert state.result.outcome is Outcome.FAILED or state.result.outcome is Outcome.EMPTY
-    assert state.agents[0].status is AgentStatus.DONE
 
 
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -535,34 +461,3 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
     assert named.resolved.limits.max_iterations == 6
     assert other.resolved is not None
     assert other.resolved.limits.max_iterations == 3
-
-
-def test_models_are_known_to_reason_by_name_or_by_their_operator() -> None:
-    """Nothing is taken for reasoning that does not say so."""
-    settings = ModelsSettings.model_validate(
-        {
-            "default": "plain",
-            "base_url": "http://127.0.0.1:9",
-            "endpoints": {"own": {"base_url": "http://127.0.0.1:9/v", "reasons": True}},
-        }
-    )
-    assert [settings.reasons(name) for name in ("plain", "own:plain", "some-thinking", "deepseek-reasoner")] == [
-        False, True, True, True,
-    ]  # fmt: skip
-
-
-def test_limits_of_agents_are_known_to_those_who_have_agents() -> None:
-    """Elsewhere they are refused by name; an agent cannot be waited for less long than it may work."""
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(json.dumps({"query": "How?", "limits": {"agent_seconds": 5, "agent_wait_seconds": 9}}))
-    assert refused.value.lines == [
-        "limits.agent_seconds: the strategy supervisor has no agents",
-        "limits.agent_wait_seconds: the strategy supervisor has no agents",
-    ]
-    limits = {"agent_seconds": 9, "agent_wait_seconds": 5}
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(json.dumps({"query": "How?", "strategy": "orchestrator", "limits": limits}))
-    assert refused.value.lines == ["limits.agent_seconds: more than limits.agent_wait_seconds"]
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(json.dumps({"query": "How?", "strategy": "agent"}))
-    assert refused.value.lines == ["strategy: unknown; choose supervisor, reflective or orchestrator"]

@@ -20,9 +20,9 @@ from tests.fakes.world import model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.activity_options import CallOptions
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
@@ -125,14 +125,6 @@ async def test_a_late_retry_is_honoured_whenever_it_comes(turns: int) -> None:
         results.append(state)
     for name in ("findings", "gaps", "citations", "evidence", "sources", "plan", "degraded", "usage", "decisions"):
         assert getattr(results[0], name) == getattr(results[1], name), name
-
-
-async def test_the_analysis_hears_what_was_said_of_the_plan() -> None:
-    """The first unit that can use guidance has it, whoever was waited for."""
-    world = PlannedWorld(7)
-    await Driver(ResearchRun(beginning(), Inbox(), world.host()), SupervisorStrategy()).conduct()
-    assert world.heard
-    assert all({"after planning", "after gathering"} <= set(heard) for heard in world.heard)
 
 
 async def test_a_stop_does_not_wait_for_a_reflection_and_a_resumed_run_asks_the_same() -> None:

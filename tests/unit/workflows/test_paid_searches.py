@@ -90,9 +90,9 @@ async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
 
 def test_a_search_out_of_time_tells_by_its_heartbeats() -> None:
     """What the attempts handed on is known even if the engine ended the last one."""
-    beats = [1, 0, SPENT.model_dump(mode="json")]
+    beats = [{"reported": 1, "usage": SPENT.model_dump(mode="json")}]
     late = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=beats)
     assert spent_by(activity_error("search", late)) == SPENT
-    silent = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=[1, 0])
+    silent = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=[])
     assert spent_by(activity_error("search", silent)) == Usage()
     assert spent_by(activity_error("search", refused(SPENT))) == SPENT

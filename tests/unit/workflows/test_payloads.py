@@ -4,7 +4,7 @@ import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
-from workflows.run.payloads import json_of, plain
+from workflows.run.host import json_of, plain
 
 
 def sent(data: bytes, encoding: bytes = b"json/plain") -> RawValue:

@@ -1,6 +1,5 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,9 @@ import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import Turn
-from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
-from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason, Tier
+from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason
 from providers.errors import Unavailable
-from tests.comparable import comparable
 from tests.fakes import reflective_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
@@ -21,13 +18,11 @@ from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
-from workflows.phases.asking import AroundWaits
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
-from workflows.strategies.reflective.reflective_position import ReflectivePosition
+from workflows.strategies.reflective.plan import ReflectivePosition, is_analysis
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import is_analysis
 
 MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
@@ -63,13 +58,6 @@ def failing(world: World, *, while_asked: Callable[[str], bool]) -> None:
         return await found(request)
 
     world.corpus.search = search  # type: ignore[method-assign]
-
-
-async def test_who_plans_with_words_of_pages_knows_no_earlier_turn(tmp_path: Path) -> None:
-    """Earlier turns and instructions reach those alone who see nothing from outside."""
-    told = {"context": [Turn(question="What is the heliotrope plan?", answer=MEMO)], "system_prompt": MEMO}
-    _, requests, _ = await asked_of(tmp_path, MessagesApi(), depth="light", **told)
-    assert {request.role for request in requests if "heliotrope" in request.prompt} == {"coordinator", "investigator"}
 
 
 async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,25 +231,6 @@ async def test_a_step_whose_searches_failed_is_done_by_a_resumed_run(tmp_path: P
     assert {step.status for step in later.plan.steps} == {NodeStatus.COMPLETED}
 
 
-async def test_one_failed_search_of_a_step_is_made_again(tmp_path: Path) -> None:
-    """A step that found something is completed; the later run makes the search that failed, and no other."""
-    down, limits = [True], {"min_steps": 1, "max_steps": 1}
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        failing(world, while_asked=lambda text: down[0] and text.endswith("in detail"))
-        state, _ = await conduct(world, depth="medium", limits=limits)
-        assert state.result is not None
-        assert state.result.outcome is Outcome.PARTIAL
-        assert [node.status.value for node in state.plan.nodes] == ["completed", "completed", "failed"]
-        down[0], before = False, len(world.corpus.searches)
-        later = await resume(world, state, depth="medium", limits=limits)
-        await world.close()
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    assert [node.status.value for node in later.plan.nodes] == ["completed"] * 3
-    assert [text[-9:] for text in world.corpus.searches[before:]] == ["in detail"]
-
-
 async def test_a_background_that_fails_costs_nothing_but_its_titles(tmp_path: Path) -> None:
     """The planner plans without it, and the run is complete."""
     world, planned = World(tmp_path), [False]
@@ -278,130 +247,8 @@ async def test_a_background_that_fails_costs_nothing_but_its_titles(tmp_path: Pa
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
-async def test_an_outage_of_all_searches_is_no_empty_answer(tmp_path: Path) -> None:
-    """Every step fails: the run fails as an outage and cites nothing (S0-097)."""
-    world = World(tmp_path)
-    failing(world, while_asked=lambda _: True)
-    state, _ = await conduct(world, depth="light")
-    assert state.result is not None
-    assert (state.result.outcome, state.result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
-    assert {step.status for step in state.plan.steps} == {NodeStatus.FAILED}
-
-
-async def test_a_model_that_is_out_of_reach_from_the_start_ends_the_run(tmp_path: Path) -> None:
-    """The first role that finds it so ends the run as an outage; no other one waits for it in vain."""
-    state, requests, _ = await asked_of(tmp_path, MessagesApi("no_credit"), depth="light")
-    assert state.result is not None
-    assert (state.result.outcome, state.result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
-    assert {request.role for request in requests} == {"coordinator"}
-
-
-async def test_nothing_found_is_admitted(tmp_path: Path) -> None:
-    """No step finds anything: the outcome is empty, and the report says so (C0-13)."""
-    world = World(tmp_path)
-    state = await begin(
-        world, query="What does CockroachDB charge for quantum replication?", strategy="reflective", depth="light"
-    )
-    await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
-    assert state.result is not None
-    assert (state.result.outcome, state.citations) == (Outcome.EMPTY, [])
-    assert "CockroachDB" in await report_of(world, state)
-
-
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
-        ({"max_model_calls": 6}, StopReason.BUDGET_CALLS),
-        ({"max_tokens": 40_000}, StopReason.BUDGET_TOKENS),
-        ({"max_cost_usd": 0.6}, StopReason.BUDGET_COST),
-    ],
-)
-async def test_a_limit_ends_in_a_partial_report_and_more_of_it_in_a_whole_one(
-    tmp_path: Path, limits: dict[str, float], reason: StopReason
-) -> None:
-    """What was found is reported, the limit is named and held; resumed without it, every step has its reflection (X-4)."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
-        state = await begin(world, strategy="reflective", depth="light", limits=limits)
-        assert state.resolved is not None
-        state.resolved = state.resolved.model_copy(update={"model_prices": prices})
-        await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
-        assert state.result is not None
-        assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, reason)
-        assert len(api.calls) <= limits.get("max_model_calls", 100)
-        assert state.usage.tokens <= limits.get("max_tokens", 1e9)
-        assert state.usage.known_cost_usd <= limits.get("max_cost_usd", 1e9)
-        later = await resume(world, state, depth="light")
-        await world.close()
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    reflected = [made.step for made in ReflectivePosition.of(later).reflections]
-    assert reflected == [step.text for step in later.plan.steps]
-
-
-@pytest.mark.parametrize("activity", ["classify_question", "plan_steps", "read_source", "reflect_on_step"])
-async def test_cancelled_in_any_unit_it_goes_on_later(tmp_path: Path, activity: str) -> None:
-    """The state is kept, and a resumed run has the findings of an undisturbed one, each step reflected on."""
-    world = World(tmp_path)
-    state, host = await begin(world, strategy="reflective", depth="light"), world.host()
-    work = host.implementations[activity]
-
-    async def begin_and_hang(argument: Any) -> Any:
-        running.cancel()
-        return await work(argument)
-
-    host.implementations[activity] = begin_and_hang
-    driver = Driver(ResearchRun(state, Inbox(), host), ReflectiveStrategy())
-    running = asyncio.ensure_future(driver.conduct())
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert state.result is None
-    later = await resume(world, state, depth="light")
-    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"), depth="light")
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    assert {finding.id for finding in later.findings} == {finding.id for finding in undisturbed.findings}
-    assert [made.step for made in ReflectivePosition.of(later).reflections] == [step.text for step in later.plan.steps]
-
-
 class NewHistory(Exception):
     """The history begins anew here."""
-
-
-async def test_a_history_may_begin_anew_after_every_step(tmp_path: Path) -> None:
-    """The boundary comes after steps; limits that the run chose hold beyond it, and the report is the same."""
-    world = World(tmp_path / "pieces")
-    state, fresh = await begin(world, strategy="reflective"), await begin(world, strategy="reflective")
-    boundaries: list[str] = []
-
-    async def boundary() -> None:
-        boundaries.append(state.phase or "")
-        raise NewHistory
-
-    while state.result is None:
-        try:
-            await Driver(
-                ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy(), AroundWaits(boundary)
-            ).conduct()
-        except NewHistory:
-            state = ResearchState.unpack(state.pack())
-            state.resolved = fresh.resolved  # as it is prepared for the new history
-    whole = World(tmp_path / "whole")
-    undisturbed, _ = await conduct(whole)
-    assert boundaries == [f"step-{number}" for number in range(1, len(state.plan.steps))]
-    assert state.resolved is not None
-    assert undisturbed.resolved is not None
-    assert state.resolved.limits == undisturbed.resolved.limits
-    assert comparable(await report_of(world, state)) == comparable(await report_of(whole, undisturbed))
-
-
-async def test_sources_never_exceed_their_limit(tmp_path: Path) -> None:
-    """The limit holds over all steps together."""
-    world = World(tmp_path)
-    state, _ = await conduct(world, depth="light", limits={"max_sources": 1})
-    assert len(state.readable_sources()) == 1
-    assert state.citations
 
 
 async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,13 @@
 """The strategy `reflective`, driven by the real driver over real activities, without a server."""
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.parse_request import InvalidRequest, parse_request
-from contracts.plan import Plan
-from contracts.reflective_roles import ProposedStep
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
 from tests.fakes import reflective_work
@@ -23,9 +18,11 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.reflective.reflective_position import ReflectivePosition, UnitKind
+from workflows.strategies.reflective.plan import (
+    ReflectivePosition,
+    completed_steps,
+)
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
-from workflows.strategies.reflective.steps import completed_steps, step_node, with_new_steps
 
 Answer = Callable[[str], dict[str, Any]]
 
@@ -241,40 +238,4 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert state.resolved.depth == "light"
 
 
-def test_steps_and_modes_are_known_to_those_who_have_them() -> None:
-    """A mode or a limit of steps is refused for a strategy without them, by name, saying who has it."""
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(json.dumps({"query": "How?", "mode": "quick", "limits": {"max_steps": 2}}))
-    assert refused.value.lines == [
-        "mode: the strategy supervisor has no mode quick; reflective knows it",
-        "limits.max_steps: the strategy supervisor has no steps",
-    ]
-    with pytest.raises(InvalidRequest) as crossed:
-        parse_request(
-            json.dumps({"query": "How?", "strategy": "reflective", "limits": {"min_steps": 3, "max_steps": 2}})
-        )
-    assert crossed.value.lines == ["limits.min_steps: more than limits.max_steps"]
-
-
-def test_a_position_is_read_back_as_it_was() -> None:
-    """Another strategy's position is not mistaken for its own fields."""
-    state = ResearchState()
-    position = ReflectivePosition.of(state)
-    position.next_unit = UnitKind.STEP
-    stored = ResearchState.model_validate_json(state.model_dump_json())
-    assert isinstance(ReflectivePosition.of(stored), ReflectivePosition)
-    assert ReflectivePosition.of(stored).next_unit is UnitKind.STEP
-
-
-STATUSES = st.sampled_from([NodeStatus.PENDING, NodeStatus.EXECUTING, NodeStatus.COMPLETED, NodeStatus.SKIPPED])
 TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=6)
-
-
-@given(TITLES.flatmap(lambda titles: st.tuples(*(st.tuples(st.just(title), STATUSES) for title in titles))), TITLES)
-def test_no_plan_changes_what_was_begun(before: tuple[tuple[str, NodeStatus], ...], fresh: list[str]) -> None:
-    """Whatever is planned anew, steps that were begun stay where and as they are; only pending ones go (S1-021)."""
-    nodes = [step_node(ProposedStep(title=title), 1).model_copy(update={"status": status}) for title, status in before]
-    plan = with_new_steps(Plan(nodes=nodes), "", "", [step_node(ProposedStep(title=title), 2) for title in fresh])
-    kept = [node.model_dump_json() for node in nodes if node.status is not NodeStatus.PENDING]
-    assert [node.model_dump_json() for node in plan.nodes[: len(kept)]] == kept
-    assert [node.text for node in plan.nodes[len(kept) :]] == fresh

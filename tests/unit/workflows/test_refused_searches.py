@@ -65,25 +65,9 @@ async def test_one_refused_query_fails_alone() -> None:
     assert told == [f"picky did not take “{QUERIES[0].text}”: refuses it (400)"]
 
 
-async def test_a_query_refused_for_two_types_is_one_failure() -> None:
-    """It is the query that is refused, however many searches are made of it."""
-    picky = Picky(QUERIES[0].text)
-    run = await gathered(picky, TWO_TYPES)
-    assert len(picky.asked) == 6
-    assert run.state.lost_providers == {}
-
-
 async def test_a_provider_that_takes_nothing_is_lost_in_the_end() -> None:
     """Two queries refused, and none answered (S0-097)."""
     picky = Picky(*(query.text for query in QUERIES))
     run = await gathered(picky, [SourceType.WEB])
     assert picky.asked == [query.text for query in QUERIES[:2]]
     assert run.state.degraded == ["search provider picky was lost during the run: refuses it (400)"]
-
-
-async def test_a_provider_that_answers_is_not_lost_by_refusals() -> None:
-    """Having answered one query, it is asked all others."""
-    picky = Picky(*(query.text for query in QUERIES[1:]))
-    run = await gathered(picky, [SourceType.WEB])
-    assert picky.asked == [query.text for query in QUERIES]
-    assert run.state.lost_providers == {}

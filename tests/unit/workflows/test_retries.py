@@ -1,11 +1,9 @@
 """Doing a phase again: its input changes, what it gives replaces what it gave, and no limit is passed twice."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from contracts.messages import SearchRequest, SearchResponse
 from contracts.roles import AnalyzeInput, AnalyzerResult, ReflectInput, SupervisorAnswer
 from contracts.state import ResearchState
 from contracts.vocabulary import Action, GapStatus, Phase
@@ -67,18 +65,6 @@ def test_a_supervisor_who_wants_the_analysis_again_gets_another_one(seed: int) -
     assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
 
 
-def test_analyses_keep_to_max_parallel() -> None:
-    """Three sub-queries, one at a time."""
-    state = beginning()
-    limits = state.resolved.limits.model_copy(update={"max_parallel": 1})
-    state.resolved = state.resolved.model_copy(update={"limits": limits})
-    world = SecondThoughts(1)
-    conduct(world, state)
-    assert world.most_under_way == 1
-    world, _ = wished(1)
-    assert world.most_under_way > 1
-
-
 def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:
     """Open gaps of the first analysis are superseded; a gap that it had closed waits for the second one."""
     query = states.sub_query("a question", origin="gap:gap-closed")
@@ -89,22 +75,3 @@ def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:
     withdraw(made, [query])
     assert [gap.status for gap in made.gaps] == [GapStatus.OPEN, GapStatus.SUPERSEDED, GapStatus.OPEN]
     assert len(made.findings) == 1
-
-
-@pytest.mark.parametrize("wanted", [1, 3, 30])
-def test_as_many_results_are_asked_for_as_the_request_says(wanted: int) -> None:
-    """Whatever number of sources a sub-query may have: a small number is not raised."""
-    asked: list[int] = []
-    world, state = PlannedWorld(1), beginning()
-    search = state.resolved.search.model_copy(update={"max_results_per_query": wanted})
-    providers = [state.resolved.providers[0].model_copy(update={"name": "brave"})]
-    state.resolved = state.resolved.model_copy(update={"search": search, "web": True, "providers": providers})
-    host = world.host()
-
-    async def answer(request: SearchRequest) -> Any:
-        asked.append(request.max_results)
-        return SearchResponse(provider="brave", hits=[])
-
-    host.implementations["search"] = answer
-    asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
-    assert set(asked) == {wanted}

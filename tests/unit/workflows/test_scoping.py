@@ -5,10 +5,8 @@ import itertools
 import pytest
 
 from contracts.agents import (
-    AgentLimits,
     AgentRecord,
     AgentReport,
-    AgentRequest,
     AgentShare,
     AgentTask,
     Ledger,
@@ -17,23 +15,18 @@ from contracts.agents import (
 from contracts.evidence import DocumentRef, Source
 from contracts.outcome import Counts
 from contracts.plan import Plan, PlanNode
-from contracts.request import Approve
-from contracts.resolved import EffectiveGates
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Quality, SourceStatus, StopReason
-from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
+from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, StopReason
+from tests.fakes.states import finding, gap, source, state
 from tests.toy.errand import ERRAND_LIMITS
-from workflows.rules.agent_merging import merge_agent, task_result
-from workflows.rules.scoping import (
+from workflows.rules.agents import (
     known_record,
     ledger_of,
+    merge_agent,
     scoped_limits,
-    scoped_resolution,
-    scoped_state,
-    shares_of,
+    task_result,
 )
 from workflows.rules.sub_queries import sources_left
-from workflows.run.resumption import resume_state
 
 TASK = AgentTask(id="agent-1", text="What is frozen?", strategy="errand")
 WHOLE = AgentShare(sources=50)
@@ -52,40 +45,6 @@ def test_time_lies_within_what_the_run_has_left(left: float, most: float | None,
     wanted = ERRAND_LIMITS.deadline_seconds - ERRAND_LIMITS.reserve_seconds if soft is None else soft
     assert 0 < work <= wanted + 0.001
     assert limits.reserve_seconds >= min(0.2 * limits.deadline_seconds, ERRAND_LIMITS.reserve_seconds) - 0.001
-
-
-def test_the_least_of_share_wish_and_preset_holds() -> None:
-    """A share that is larger than the preset allows no more than the preset; nothing limits what nobody limits."""
-    share = AgentShare(sources=9, model_calls=4, tokens=90_000, cost_usd=0.5)
-    limits = scoped_limits(TASK, share, ERRAND_LIMITS, 100.0)
-    assert (limits.max_sources, limits.max_new_sources) == (9, 9)
-    assert (limits.max_model_calls, limits.max_tokens, limits.max_cost_usd) == (4, 90_000, 0.5)
-    wish = TASK.model_copy(update={"limits": AgentLimits(max_sources=3, max_model_calls=2, max_tokens=10)})
-    limits = scoped_limits(wish, share, ERRAND_LIMITS, 100.0)
-    assert (limits.max_sources, limits.max_model_calls, limits.max_tokens) == (3, 2, 10)
-    free = scoped_limits(TASK, AgentShare(sources=99, cost_usd=9.0), ERRAND_LIMITS, 100.0)
-    assert (free.max_sources, free.max_model_calls, free.max_tokens) == (ERRAND_LIMITS.max_sources, None, None)
-    assert free.max_cost_usd == 9.0
-
-
-@pytest.mark.parametrize("number", [1, 3, 7])
-def test_shares_together_are_what_is_left(number: int) -> None:
-    """Whole things are shared out to the last one, and nobody gets what is not there."""
-    shares = shares_of(AgentShare(sources=10, model_calls=5, tokens=1_000, cost_usd=1.0), number)
-    assert sum(share.sources for share in shares) == 10
-    assert sum(share.model_calls or 0 for share in shares) == 5
-    assert sum(share.tokens or 0 for share in shares) <= 1_000
-    assert sum(share.cost_usd or 0 for share in shares) == pytest.approx(1.0)
-    assert shares_of(AgentShare(), number) == [AgentShare()] * number
-
-
-def test_the_permission_of_the_run_is_that_of_its_agents() -> None:
-    """What a person approved lets agents search, and what nobody approved does not."""
-    gates = EffectiveGates(approve=Approve.PLAN)
-    given = scoped_resolution(resolved(gates=gates, canary="c" * 24), TASK, ERRAND_LIMITS)
-    assert given.gates.approve is Approve.PLAN
-    assert given.canary == "c" * 24
-    assert given.research_id == "r-test"
 
 
 def page(url: str, **changes: object) -> Source:
@@ -134,7 +93,7 @@ def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
     made = [agent("agent-1", "shared statement", "one"), agent("agent-2", "shared statement", "two")]
     run = run_with(*(task for task, _ in made))
     for task, result in made:
-        assert merge_agent(run, task, result) == []
+        assert merge_agent(run, task, result) == set()
     assert [one.statement for one in run.findings] == ["shared statement", "one", "two"]
     assert [one.sub_query_id for one in run.findings] == ["agent-1", "agent-1", "agent-2"]
     assert len(run.sources) == 3
@@ -142,16 +101,6 @@ def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
     assert [node.finding_count for node in run.plan.nodes] == [2, 2]
     assert [node.new_source_count for node in run.plan.nodes] == [2, 1]
     assert [node.status for node in run.plan.nodes] == [NodeStatus.COMPLETED] * 2
-
-
-def test_merging_the_same_result_again_changes_nothing_but_counts() -> None:
-    """A task that was given again brings back what is known."""
-    task, result = agent("agent-1", "one")
-    run = run_with(task)
-    merge_agent(run, task, result)
-    before = (list(run.findings), dict(run.sources), list(run.gaps), dict(run.evidence))
-    merge_agent(run, task, result)
-    assert (list(run.findings), dict(run.sources), list(run.gaps), dict(run.evidence)) == before
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -165,16 +114,6 @@ def test_in_whatever_order_results_are_merged_the_same_is_known(order: tuple[int
     assert len(run.findings) == 4
     assert len(run.sources) == 4
     assert len(run.gaps) == 3
-
-
-def test_an_agent_that_found_nothing_leaves_a_gap() -> None:
-    """Nobody may take its silence for an answer (S3-064)."""
-    task, result = agent("agent-1", gaps=[])
-    run = run_with(task)
-    merge_agent(run, task, result)
-    (opened,) = run.gaps
-    assert opened.origin == "sub_query:agent-1"
-    assert run.plan.nodes[0].stated_gaps == [opened.id]
 
 
 def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() -> None:
@@ -194,43 +133,9 @@ def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() ->
     assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]
 
 
-def test_what_was_not_read_before_is_taken_from_who_could_read_it() -> None:
-    """A page that failed for one agent is readable where another one read it."""
-    failed = source(
-        "https://shared.example", status=SourceStatus.FAILED, status_reason="timeout", quality=Quality.UNKNOWN
-    )
-    first = agent("agent-1", sources={failed.id: failed})
-    second = agent("agent-2", "two")
-    run = run_with(first[0], second[0])
-    merge_agent(run, *first)
-    merge_agent(run, *second)
-    assert run.sources[failed.id].status is SourceStatus.FULL
-    assert run.sources[failed.id].sub_query_ids == ["agent-1", "agent-2"]
-
-
-def test_a_state_of_an_agent_is_made_of_its_request_alone() -> None:
-    """And it names its calls by its own id, so that no two agents have one operation."""
-    request = AgentRequest(task=TASK, resolved=resolved(query=TASK.text), deadline_at=500.0, approved_version=2)
-    made = scoped_state(request, EMPTY_REF.hash, 400.0)
-    assert (made.scope, made.clock_started_at, made.deadline_at, made.approved_version) == ("agent-1", 400.0, 500.0, 2)
-    assert made.notebook == [EMPTY_REF.hash]
-    again = scoped_state(request.model_copy(update={"packed_state": made.pack()}), "", 450.0)
-    assert again.model_dump() == made.model_dump()
-
-
 def test_pages_of_the_ledger_cost_an_agent_none_of_its_share() -> None:
     """The run has read them already; what an agent may read beside them is its share (S3-059)."""
     known, own = page("https://known.example"), page("https://own.example")
     held = state(sources={one.id: one for one in (known, own)}, ledger=Ledger(pages=[known]))
     limits = ERRAND_LIMITS.model_copy(update={"max_sources": 5, "max_new_sources": 5})
     assert sources_left(held, limits) == 4
-
-
-def test_a_resumed_run_may_give_a_failed_task_again() -> None:
-    """What agents brought back is kept; nothing came from the one that failed, so its task is open again."""
-    made = [
-        AgentRecord(task=TASK.model_copy(update={"id": f"agent-{place}"}), status=status)
-        for place, status in enumerate((AgentStatus.DONE, AgentStatus.FAILED))
-    ]
-    resumed = resume_state(state(agents=made), resolved(), "", lambda held, *, redo_analysis: None)
-    assert [record.is_over for record in resumed.agents] == [True, False]

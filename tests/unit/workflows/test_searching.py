@@ -15,8 +15,7 @@ from contracts.vocabulary import NodeStatus, Phase
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
-from workflows.phases.provider_searches import Searching, places
-from workflows.rules.provider_choice import with_providers, without
+from workflows.phases.searching import Searching
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
@@ -90,18 +89,6 @@ async def test_first_success_stops_at_the_first_who_finds_something() -> None:
     assert answers.errors == {"two": failures.SEARCH_NOT_CONFIGURED}
 
 
-async def test_a_lost_provider_is_told_of_and_not_asked_again() -> None:
-    """The run goes on degraded with those that are left, and says so (S0-097)."""
-    services = Services(one=misconfigured(), two=[page("two", 1)])
-    run = run_with(services, choice("one"), choice("two"))
-    searching = Searching(run)
-    await searching.search(QUESTION)
-    await searching.search(OTHER)
-    assert [request.provider for request in services.asked] == ["one", "two", "two"]
-    assert run.state.degraded == ["search provider one was lost during the run: the key is refused"]
-    assert run.state.failed_branches == []
-
-
 async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     """An outage can end; a sub-query that nobody answers is failed, not empty (S0-053)."""
     services = Services(one=misconfigured(), two=misconfigured())
@@ -148,18 +135,6 @@ async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
     )  # fmt: skip
 
 
-async def test_works_of_one_doi_are_read_once() -> None:
-    """Two addresses of one paper are one source that both sub-queries found (S0-050)."""
-    services = Services(one=[page("one", 1, doi="10.1000/182")], two=[page("two", 1, doi="10.1000/182")])
-    run = run_with(services, choice("one"), choice("two"))
-    await Gathering(run, [QUESTION, OTHER]).carry_out()
-    (source,) = run.state.sources.values()
-    assert source.sub_query_ids == [QUESTION.id, OTHER.id]
-    # Each sub-query had it from both providers, and the second one had it after the first.
-    assert [query.duplicate_count for query in run.state.plan.sub_queries] == [1, 2]
-    assert run.state.duplicates == 3
-
-
 async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
     """Asked one after the other, providers are asked for each type until one of them finds something (S0-056, X-16)."""
     services = Services(one=[page("one", 1)], two=[page("two", 1)], three=[])
@@ -175,19 +150,10 @@ async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
     assert answers.asked == [("one", "web", 1), ("one", "news", 1), ("three", "academic", 0), ("two", "academic", 1)]
 
 
-def test_the_corpus_is_asked_whatever_types_are_wanted() -> None:
-    """Unavailable providers are not; a corpus has no types."""
-    resolved = states.resolved(
-        providers=[choice("corpus"), choice("one"), choice("two").model_copy(update={"available": False})],
-        search=EffectiveSearch(source_types=[SourceType.NEWS]),
-    )
-    assert [place.name for place in places(resolved)] == ["corpus"]
-
-
 def test_what_cannot_be_reached_is_left_out_with_the_reason() -> None:
     """And the line that says where text goes follows (S0-102)."""
     resolved = states.resolved(providers=[choice("one"), choice("two")], web=True)
-    left = with_providers(resolved, without(resolved.providers, {"one": "no answer: check the network"}))
+    left = resolved.without_providers({"one": "no answer: check the network"})
     assert [(item.name, item.available, item.reason) for item in left.providers] == [
         ("one", False, "no answer: check the network"), ("two", True, "")
     ]  # fmt: skip

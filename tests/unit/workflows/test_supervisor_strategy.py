@@ -1,6 +1,5 @@
 """The strategy `supervisor`, driven by the real engine loop over real activities, without a server."""
 
-from datetime import timedelta
 from pathlib import Path
 
 from contracts.messages import PrepareRequest, SearchRequest, SearchResponse
@@ -8,10 +7,8 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import Unavailable
-from tests.fakes.pauses import pause_after
 from tests.fakes.world import World
 from workflows.driver import Driver
-from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -40,9 +37,10 @@ async def report_of(world: World, state: ResearchState) -> str:
 
 
 async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
-    """Plan, gather, analyze, synthesize: a completed run with citations that resolve (S0-008, S0-011, S0-016)."""
+    """Plan, gather, analyze, synthesize: a completed run with citations that resolve (S0-008, S0-011, S0-016, S0-022)."""
     world = World(tmp_path)
     state = await begin(world)
+    assert (state.status, state.phase, state.iteration) == (RunStatus.CREATED, None, 1)
     run = ResearchRun(state, Inbox(), world.host())
     outcome = await Driver(run, SupervisorStrategy()).conduct()
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
@@ -110,28 +108,3 @@ async def test_an_outage_of_the_search_is_no_empty_answer(tmp_path: Path) -> Non
     assert state.result.stop_reason is StopReason.PROVIDER_OUTAGE
     assert state.citations == []
     assert all(query.error for query in state.plan.sub_queries)
-
-
-async def test_a_state_exists_before_the_first_phase(tmp_path: Path) -> None:
-    """It is made from question and configuration; no phase has begun (S0-009, S0-022)."""
-    state = await begin(World(tmp_path))
-    assert (state.status, state.phase, state.iteration) == (RunStatus.CREATED, None, 1)
-    assert state.resolved.query == QUESTION
-
-
-async def test_after_an_outage_the_run_still_gets_its_reserve(tmp_path: Path) -> None:
-    """All workers gone for an hour: the deadline is long over, and the report is written all the same (X-13)."""
-    world = World(tmp_path)
-    state = await begin(world)
-    host = world.host()
-    run = ResearchRun(state, Inbox(), host)
-    for _ in range(2):
-        step = await SupervisorStrategy().advance(run)
-        await pause_after(run, step.name, can_change=step.can_change)
-    host.clock += timedelta(hours=1)
-    assert run.remaining_seconds() < 0
-    outcome = await close(run, StopReason.BUDGET_TIME)
-    assert outcome is Outcome.PARTIAL
-    assert state.deadline_at >= host.clock.timestamp() + state.resolved.limits.reserve_seconds
-    assert state.citations
-    assert "time limit" in await report_of(world, state)

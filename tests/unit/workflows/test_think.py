@@ -2,8 +2,6 @@
 
 import json
 
-from temporalio.exceptions import ApplicationError
-
 from contracts.evidence import ReportDraft
 from contracts.resolved import EffectiveGates, Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
@@ -13,7 +11,7 @@ from tests.fakes.random_world import RandomWorld
 from workflows.phases.pause import state_for_hook
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.gates import reflection_prompt
+from workflows.strategies.supervisor.decisions import reflection_prompt
 
 
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
@@ -91,24 +89,6 @@ async def test_without_a_hook_the_run_goes_on() -> None:
     assert run.state.decisions[0].action == "evaluate_phase"
 
 
-async def test_a_hook_that_fails_degrades_the_run() -> None:
-    """Its failure is noted, and ends nothing."""
-
-    async def our_hook(*_: object) -> str:
-        raise ApplicationError("broken", type="Broken", non_retryable=True)
-
-    run = run_with(our_hook)
-    await pause_after(run, Phase.PLANNING, can_change=False)
-    assert any("hook ours failed" in note for note in run.state.degraded)
-
-
-async def test_a_models_guidance_is_kept_for_the_next_phase() -> None:
-    """The reflection's guidance is in the state (S0-034, S0-081)."""
-    run = run_with(think_mode=ThinkMode.MODEL)
-    await pause_after(run, Phase.PLANNING, can_change=False)
-    assert [item.origin for item in run.state.guidance] == ["model"]
-
-
 async def test_the_record_follows_the_evaluation() -> None:
     """Evaluate, reflect, hook, record: in this order (S0-080)."""
     order = []
@@ -130,15 +110,3 @@ async def test_the_record_follows_the_evaluation() -> None:
     actions = [decision.action for decision in run.state.decisions]
     assert actions[0] == "evaluate_phase"
     assert actions[-1] in ("proceed", "retry")
-
-
-async def test_what_nothing_could_change_is_not_degraded() -> None:
-    """A small folder, or one without an answer, has the gate's issues on record; only a used retry makes them a fault."""
-    notes = []
-    for can_change in (False, True):
-        run = run_with(findings=[states.finding("the one that there is")])
-        for _ in range(1 + can_change):
-            await pause_after(run, Phase.ANALYSIS, can_change=can_change)
-        assert "at least 2" in str(run.state.gates[-1].issues)
-        notes.append([note for note in run.state.degraded if "at least 2" in note])
-    assert notes == [[], ["analysis gate: 1 finding, at least 2"]]

@@ -1,14 +1,9 @@
 """Tool turns through the facade, in one process: transcripts grow, calls are checked, every call is answered."""
 
-import asyncio
 import json
 import re
-import signal
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +11,6 @@ import pytest
 from temporalio.exceptions import ActivityError
 
 from contracts import strategies
-from contracts.call_sizes import worst_call
 from contracts.canary import STEERED_NOTE
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
@@ -25,18 +19,15 @@ from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
 from providers.extractive.engine import script_of
-from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
-from tests.fakes.messages_api import MessagesApi, repeated
-from tests.fakes.processes import ROOT
-from tests.fakes.turn_taker import STATE, converse, go_on
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.turn_taker import converse
 from tests.fakes.world import World, model_world
 from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.run.role_calls import Unanswered
 
 
 @pytest.fixture(autouse=True)
@@ -58,19 +49,6 @@ async def test_a_scripted_role_looks_up_and_hands_over(tmp_path: Path) -> None:
     assert turns[0].text == "I begin with the word itself."
     assert state.engine_by_role == {"asker": EngineKind.EXTRACTIVE.value}
     assert "asker" not in state.prompt_versions
-
-
-async def test_a_transcript_only_grows(tmp_path: Path) -> None:
-    """Each turn stores a longer conversation and leaves the earlier one as it was; the run's record names them all."""
-    world = World(tmp_path)
-    state: ResearchState = await begin(world, strategy="asking")
-    turns = await converse(ResearchRun(state, Inbox(), world.host()))
-    stored = [Transcript.model_validate_json(await world.content.get_text(turn.transcript)) for turn in turns]
-    for earlier, later in pairwise(stored):
-        assert later.opening == earlier.opening != ""
-        assert later.turns[:-1] == earlier.turns
-    assert [turn.transcript.hash for turn in turns] == state.notebook[-3:]
-    assert [turn.transcript.size for turn in turns] == sorted({turn.transcript.size for turn in turns})
 
 
 @asynccontextmanager
@@ -110,28 +88,6 @@ async def test_a_turn_has_a_cap_on_its_output(tmp_path: Path) -> None:
     assert turn.account.engine is EngineKind.EXTRACTIVE
 
 
-async def test_what_is_answered_stands_as_data(tmp_path: Path) -> None:
-    """Words of an answer are in an element with the run's mark; what a model was not told never stands in it."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, _):
-        await converse(run)
-    answers = tool_work.answers_so_far(api.requests[1].body)
-    assert len(answers) == 1
-    assert re.search(
-        r"^<answer-(\w{10})>\n\w\w¦Vacuum removes dead rows\..*\n</answer-\1>$", answers[0], re.DOTALL | re.MULTILINE
-    )
-
-
-async def test_every_turn_begins_like_the_one_before(tmp_path: Path) -> None:
-    """System part, tools and all messages of a turn stand word for word at the beginning of the next."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, _):
-        await converse(run)
-    for earlier, later in pairwise(request.body for request in api.requests):
-        assert (later["system"], later["tools"]) == (earlier["system"], earlier["tools"])
-        assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
-
-
 async def test_a_turn_is_paid_once(tmp_path: Path) -> None:
     """Who comes back after the answer was stored takes it from the journal, and stores the same transcript."""
     api = MessagesApi()
@@ -141,26 +97,6 @@ async def test_a_turn_is_paid_once(tmp_path: Path) -> None:
         again = await converse(ResearchRun(ResearchState.unpack(before), Inbox(), world.host()))
     assert [turn.transcript for turn in again] == [turn.transcript for turn in turns]
     assert len(api.calls) == 3
-
-
-@pytest.mark.parametrize("changed", ["answers", "offered", "reminder"])
-async def test_another_turn_is_another_call(tmp_path: Path, changed: str) -> None:
-    """Another answer, other tools, or another word to the model is another request to the journal."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, _):
-        first = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
-        said = ToolAnswer(call_id=first.calls[0].id, text="Vacuum is a void.")
-        request = AskerInput(transcript=first.transcript, answers=[said])
-        other = {
-            "answers": {"answers": [said.model_copy(update={"text": "Vacuum is a pump."})]},
-            "offered": {"offered": [HAND_OVER.name]},
-            "reminder": {"reminder": "Be quick."},
-        }[changed]
-        await run.turn(ASKER, "ask/2", request)
-        await run.turn(ASKER, "ask/3", request)
-        assert len(api.calls) == 2
-        await run.turn(ASKER, "ask/4", request.model_copy(update=other))
-        assert len(api.calls) == 3
 
 
 async def test_a_turn_of_no_use_is_repaired(tmp_path: Path) -> None:
@@ -213,30 +149,6 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
     assert all(canary not in json.dumps(request.body["messages"]) for request in api.requests)
 
 
-async def test_a_role_without_a_script_is_refused_without_a_model(tmp_path: Path) -> None:
-    """There is nobody who could take its turn."""
-    world = World(tmp_path)
-    run = ResearchRun(await begin(world, strategy="asking"), Inbox(), world.host())
-    with pytest.raises(Unanswered):
-        await run.turn(replace(ASKER, has_fallback=False), "ask/1", AskerInput(word="vacuum"))
-
-
-async def test_a_turn_that_the_budget_cannot_hold_is_not_taken(tmp_path: Path) -> None:
-    """The reservation grows with the conversation: a turn that might exceed the limit is done without the model."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, _):
-        first = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
-        said = [ToolAnswer(call_id=first.calls[0].id, text="See also: freeze. " * 2_000)]
-        request = AskerInput(transcript=first.transcript, answers=said)
-        needed = worst_call(ASKER, request).tokens
-        limits = run.resolved.limits.model_copy(update={"max_tokens": run.state.usage.tokens + needed - 1})
-        run.state.resolved = run.resolved.model_copy(update={"limits": limits})
-        second = await run.turn(ASKER, "ask/2", request)
-    assert len(api.calls) == 1
-    assert second.account.engine is EngineKind.EXTRACTIVE
-    assert run.state.degraded == ["asker: done without the model (budget_tokens)"]
-
-
 async def test_a_long_answer_travels_by_reference(tmp_path: Path) -> None:
     """The history holds a hash; the model hears the text. What was not stored as an answer is none."""
     api = MessagesApi()
@@ -260,36 +172,3 @@ def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None
     """It sees no page, carries the canary, and has a script where it says that it can be done without a model."""
     check_tools(role)
     assert (script_of(role.name, role.module) is not None) is role.has_fallback
-
-
-@pytest.mark.parametrize("engine", ["model", "extractive"])
-async def test_turns_are_worked_on_in_children(tmp_path: Path, engine: str) -> None:
-    """What reads a model's words runs where it can be killed, as in a worker."""
-    api = MessagesApi()
-    async with api, SubprocessPool(1) as pool:
-        world = model_world(tmp_path, api.base_url)
-        world.isolate(KillableCalls(pool))
-        try:
-            turns = await converse(
-                ResearchRun(await begin(world, strategy="asking", engine=engine), Inbox(), world.host())
-            )
-        finally:
-            await world.close()
-    assert [turn.calls[0].name for turn in turns] == ["look_up", "look_up", "hand_over"]
-    assert {turn.account.engine.value for turn in turns} == {engine}
-
-
-async def test_a_killed_worker_costs_no_turn(tmp_path: Path) -> None:
-    """A process dies by kill -9 behind the second answer, before anybody heard of it: the next one pays the third alone."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, world):
-        (tmp_path / STATE).write_text(run.state.pack(), encoding="utf-8")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.fakes.turn_taker", str(tmp_path), api.base_url, "2"), cwd=ROOT
-        )
-        assert await process.wait() == -signal.SIGKILL
-        assert len(api.calls) == 2
-        turns = await go_on(world, tmp_path)
-    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
-    assert len(api.calls) == 3
-    assert repeated([asdict(call) for call in api.calls]) == {}

@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 
 from contracts import strategies
-from contracts.parse_request import InvalidRequest, parse_request
-from contracts.vocabulary import EngineKind, NodeStatus, Outcome
+from contracts.vocabulary import NodeStatus, Outcome
 from tests.architecture.repository import PACKAGES, python_files
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.world import World, model_world
+from tests.fakes.world import World
 from tests.toy.roles import TOY
 from tests.toy.strategy import ToyStrategy
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run_status import status_of
+from workflows.status import status_of
 from workflows.strategies import Finished, strategy_of
 
 
@@ -45,20 +43,6 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     assert "strategy toy" in await report_of(world, state)
 
 
-async def test_it_answers_with_a_model(tmp_path: Path) -> None:
-    """Its prompts reach the endpoint, and what comes back is grounded and cited like any report."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state = await begin(world, strategy="toy")
-        outcome = await Driver(ResearchRun(state, Inbox(), world.host()), strategy_of("toy")).conduct()
-        await world.close()
-    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-    assert {"scout", "scribe"} <= {call.role for call in api.calls}
-    assert set(state.engine_by_role.values()) == {EngineKind.MODEL.value}
-    assert state.prompt_versions["scribe"] == "toy-1"
-    assert state.citations
-
-
 async def test_status_shows_its_own_units(tmp_path: Path) -> None:
     """Status draws what the strategy says of its progress, in its own words."""
     world = World(tmp_path)
@@ -71,14 +55,6 @@ async def test_status_shows_its_own_units(tmp_path: Path) -> None:
     assert [(unit.label, unit.mark.value) for unit in progress.units] == [
         ("scout", "done"), ("look", "running"), ("tell", "waiting"),
     ]  # fmt: skip
-
-
-def test_a_request_may_name_it_as_long_as_it_is_declared() -> None:
-    """Names are data: a declared strategy is accepted, another one is refused with those that there are."""
-    assert parse_request(b'{"query": "How?", "strategy": "toy"}').strategy == "toy"
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(b'{"query": "How?", "strategy": "unheard-of"}')
-    assert refused.value.lines == ["strategy: unknown; choose supervisor, reflective, orchestrator or toy"]
 
 
 def test_no_product_file_knows_it() -> None:

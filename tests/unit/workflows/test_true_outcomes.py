@@ -5,22 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
 
-from contracts import failures
 from contracts.messages import ReadRequest
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, Outcome, Phase, StopReason
+from contracts.vocabulary import NodeStatus, Outcome, StopReason
 from tests.fakes import states
-from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import World
-from tests.unit.workflows.test_overlapping_pauses import beginning
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
 from workflows.driver import Driver
 from workflows.rules.endings import limitations_of, outcome_of
+from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run.resumption import resume_state
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
@@ -78,23 +74,3 @@ def test_a_report_that_fails_its_check_is_not_completed(fault: dict[str, Any]) -
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     lines = limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
     assert any(line.startswith("The report did not pass its check: ") for line in lines)
-
-
-@pytest.mark.parametrize(("repaired", "failed"), [(True, []), (False, ["analyzer: InvalidModelOutput"])])
-async def test_a_repair_that_worked_is_no_failed_branch(repaired: bool, failed: list[str]) -> None:
-    """An answer of no use that was mended at once is a note; one that could not be mended is a failed branch."""
-    world = RandomWorld(7, trouble=0)
-    host, state = world.host(), beginning()
-    analyze = host.implementations["analyze_sources"]
-
-    async def unusable_first(request: Any) -> Any:
-        if request.engine == "model" and not (request.repair and repaired):
-            detail = {"problem": "no JSON"}
-            raise ApplicationError("no use", detail, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
-        return await analyze(request)
-
-    host.implementations["analyze_sources"] = unusable_first
-    await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
-    assert state.failed_branches == failed
-    assert any("was repaired" in event.text for event in state.events) is repaired
-    assert state.phase == Phase.SYNTHESIS

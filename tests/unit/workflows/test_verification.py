@@ -8,25 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from activities.reporting.audit import audit
 from activities.verifying.claim_conclusions import score
 from contracts.evidence import DocumentRef, Verdict, VerdictsEntry
 from contracts.request import Checks, Limits, Review
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, Outcome, StopReason
-from tests.fakes import checking_work
+from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.phases.claim_verification import VERIFICATION
-from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.run_status import status_of
+from workflows.status import status_of
 from workflows.strategies import strategy_of
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")
@@ -88,20 +82,6 @@ async def test_what_is_not_borne_out_is_corrected_and_checked_again(tmp_path: Pa
         assert getattr(run.state.result.verification, name) == getattr(status_of(run.state, 0).verification, name)
 
 
-async def test_an_audit_finds_no_difference_in_a_corrected_report(tmp_path: Path) -> None:
-    """Quotes, citations and the verdicts of rules hold when they are judged again from the stored texts."""
-    async with finished(tmp_path, {"corrector": "worsening"}) as run:
-
-        async def text_of(name: str) -> str:
-            return await run.world.content.get_text(DocumentRef(hash=name))
-
-        async def bytes_of(name: str) -> bytes:
-            return await run.world.content.get(DocumentRef(hash=name))
-
-        result = await audit(await run.document(), text_of, bytes_of)
-    assert result.problems == []
-
-
 async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path) -> None:
     """One `claim.verified` for each claim of the report, one `verification.summary` (S1-041)."""
     async with finished(tmp_path, {}) as run:
@@ -133,37 +113,6 @@ async def test_a_lying_checker_confirms_nothing_that_rules_refute(tmp_path: Path
             assert claim["verdict"] != Verdict.SUPPORTED
 
 
-@pytest.mark.parametrize("scenario", ["hopeless", "cut", "refusal", "wrong_type", "status:500"])
-async def test_a_checker_of_no_use_leaves_claims_unverified(tmp_path: Path, scenario: str) -> None:
-    """A failed call is no verdict: what it was asked is unverified, and the report is written all the same."""
-    async with finished(tmp_path, {"checker": scenario}, limits=Limits(max_model_calls=40)) as run:
-        document = await run.document()
-    assert run.outcome is Outcome.COMPLETED, run.state.failed_branches
-    assert not [claim for claim in document["claims"] if claim["method"] == "model"]
-    assert [note for note in run.state.degraded if "checker" in note]
-
-
-async def test_without_corrections_every_sentence_stays(tmp_path: Path) -> None:
-    """`checks.correct: false` judges and changes nothing; a report that fails so often warns of itself."""
-    async with finished(tmp_path, {}, checks=Checks(correct=False)) as run:
-        document = await run.document()
-    assert "Zyzzyva" in document["report"]["markdown"]
-    assert "corrector" not in run.api.counts()
-    assert document["verification"]["warning"]
-    assert "Read this report with care" in document["report"]["markdown"]
-
-
-async def test_strict_corrects_once_more_and_then_marks_the_report(tmp_path: Path) -> None:
-    """Two rounds of corrections; a report that would still warn carries the mark under its title."""
-    async with finished(tmp_path, {"corrector": "hopeless"}, checks=Checks(strict=True)) as run:
-        text = (await run.document())["report"]["markdown"]
-    assert text.count("Even after corrections") == run.state.result.verification.warning
-    async with finished(tmp_path / "kept", {"corrector": "worsening"}, checks=Checks(strict=True)) as run:
-        document = await run.document()
-    assert run.state.result.verification.strict
-    assert document["verification"]["strict"]
-
-
 async def test_a_stop_in_the_middle_ends_with_what_was_judged(tmp_path: Path) -> None:
     """The report comes at once; what no checker was asked for is counted and called unverified."""
 
@@ -192,36 +141,6 @@ async def test_a_limit_leaves_its_share_for_the_check(tmp_path: Path) -> None:
     assert document["verification"]["mode"] == "full"
 
 
-async def test_claims_that_were_judged_are_not_judged_again(tmp_path: Path) -> None:
-    """A run that closes once more on the same draft pays for no verdict twice: claims are known by their words."""
-    async with finished(tmp_path, {}) as run:
-        before = run.api.counts()
-        again = ResearchRun(run.state, Inbox(), run.world.host())
-        await close(again, StopReason.NO_OPEN_GAPS)
-        after = run.api.counts()
-    assert after["checker"] == before["checker"]
-
-
-async def test_a_forced_ending_is_checked_too(tmp_path: Path) -> None:
-    """What is written because a person stopped the run is checked like any report."""
-
-    def stop_at_analysis(host: InProcessHost, inbox: Inbox) -> None:
-        analyze = host.implementations["analyze_sources"]
-
-        async def stop(request: Any) -> Any:
-            if request.engine is EngineKind.MODEL:
-                inbox.interrupt(StopReason.USER_STOPPED)
-            return await analyze(request)
-
-        host.implementations["analyze_sources"] = stop
-
-    async with finished(tmp_path, {}, prepare=stop_at_analysis) as run:
-        document = await run.document()
-    assert run.outcome is Outcome.PARTIAL
-    assert document["verification"]["claims"] > 0
-    assert run.state.verdicts_entry
-
-
 async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> None:
     """No call; each claim is judged by words, and the review is by what can be counted."""
     world = World(tmp_path)
@@ -235,17 +154,6 @@ async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> N
     assert set(summary.methods) <= {"verbatim", "rules", "none"}
     assert summary.verdicts["supported"] == summary.claims
     assert state.result.review.method == "rules"
-
-
-async def test_progress_has_the_verification_as_one_more_unit(tmp_path: Path) -> None:
-    """Status, live view and web UI draw it like any unit, whatever the strategy."""
-    async with finished(tmp_path, {}) as run:
-        unit = status_of(run.state, 0).progress.units[-1]
-    assert (unit.name, unit.label, unit.mark) == (VERIFICATION, "verify", "done")
-    assert "supported" in unit.detail
-    assert run.state.usage_by_phase[VERIFICATION].model_calls == sum(
-        run.state.usage_by_role[name].model_calls for name in ("checker", "corrector")
-    )
 
 
 async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_path: Path) -> None:
@@ -295,11 +203,6 @@ def _reviews(
         return output.model_copy(update={**given, "notes": ["Say more."]})
 
     return review
-
-
-def test_every_stumbling_answer_is_tried() -> None:
-    """The bench of badly answering checkers is as long as it says."""
-    assert len(checking_work.STUMBLING) >= 30
 
 
 async def test_what_nothing_bears_out_is_searched_for_once_outside_of_the_plan(tmp_path: Path) -> None:

@@ -10,16 +10,15 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.permitted import check_permission
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures, strategies
 from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
-from contracts.request import Approve, Clarify
-from contracts.resolved import EffectiveGates, Permission, permission_of
+from contracts.request import Approve
+from contracts.resolved import EffectiveGates, Permission
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, Outcome, StopReason
+from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import resolved as resolved_request
@@ -27,10 +26,9 @@ from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.rules import replies
-from workflows.run.inbox import Answered, Approved, Inbox, Said
+from workflows.run import inbox
+from workflows.run.inbox import Answered, Approved, Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.run.web_ui_details import details_markdown
 from workflows.strategies import strategy_of
 
 HOUR = 3_600.0
@@ -62,10 +60,10 @@ class Conducted:
         assert self.state.waiting is not None, self.state.events[-3:]
         return self.state.waiting
 
-    async def answered(self, said: Said) -> None:
+    async def answered(self, said: Reply) -> None:
         """Say something, and see that it is taken."""
-        self.inbox.said.append(said)
-        while self.inbox.said:
+        self.inbox.replies.append(said)
+        while self.inbox.replies:
             await asyncio.sleep(0.01)
 
     def left(self) -> int:
@@ -83,27 +81,10 @@ async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -
     await world.close()
 
 
-async def test_a_clear_question_is_not_asked_about(tmp_path: Path) -> None:
-    """`auto` asks only where rules or a model find something to ask."""
-    async with conducted(tmp_path, gates={"clarify": "auto"}) as made:
-        assert await made.task is Outcome.COMPLETED
-    assert made.state.clarification.done
-    assert "question_is_clear" in [decision.action for decision in made.state.decisions]
-
-
-async def test_a_question_that_is_left_open_is_no_answer(tmp_path: Path) -> None:
-    """Without an answer the run goes on by itself, and says what it decided alone."""
-    async with conducted(tmp_path, gates={"clarify": "required"}) as made:
-        await made.asked()
-        await made.answered(Answered([]))
-        await made.task
-    assert any("left open" in line for line in made.state.degraded)
-
-
 def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
     resolved = resolved_request().model_copy(update={"gates": EffectiveGates(approve=approve)})
     nodes = [PlanNode(id=f"sq-{number}", text=f"What about part {number}?") for number in range(2)]
-    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=version, phrase=replies.phrase_for(approve))
+    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=version, phrase=inbox.phrase_for(approve))
     return ResearchState(resolved=resolved, plan=Plan(version=version, nodes=nodes), waiting=waiting)
 
 
@@ -121,14 +102,14 @@ def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
 )
 def test_a_wrong_approval_is_told_so(version: object, phrase: object, problem: str) -> None:
     """The field, what is wrong with it, and what would be accepted."""
-    with pytest.raises(replies.Unacceptable) as refused:
-        replies.read_approval(waits(Approve.PHRASE), [], version, phrase)
+    with pytest.raises(inbox.Unacceptable) as refused:
+        inbox.read_approval(waits(Approve.PHRASE), [], version, phrase)
     assert str(refused.value).startswith(problem)
 
 
 def test_the_phrase_counts_whatever_its_letters_and_the_marks_around_it() -> None:
     """What a person types is compared as a person would."""
-    assert replies.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Approved(2)
+    assert inbox.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Approved(2)
 
 
 @pytest.mark.parametrize(
@@ -151,45 +132,32 @@ def test_the_phrase_counts_whatever_its_letters_and_the_marks_around_it() -> Non
 )
 def test_a_wrong_revision_is_told_so(revision: object, problem: str) -> None:
     """A line for each problem, with the path of the field; nothing that was sent is repeated."""
-    with pytest.raises(replies.Unacceptable) as refused:
-        replies.read_revision(waits(), [], revision)
+    with pytest.raises(inbox.Unacceptable) as refused:
+        inbox.read_revision(waits(), [], revision)
     assert str(refused.value).startswith(problem), str(refused.value)
 
 
 def test_who_is_not_waited_for_is_told_so() -> None:
     """After the approval, before any wait, while another thing is asked, and while a message is being taken up."""
     state = waits()
-    with pytest.raises(replies.Unacceptable, match="the run waits for the approval of plan version 2"):
-        replies.read_answers(state, [], ["x"])
-    with pytest.raises(replies.Unacceptable, match="an earlier message is being taken up"):
-        replies.read_approval(state, [Approved(2)], 2)
-    edit = replies.read_revision(state, [], {"brief": "x"})
-    assert replies.read_approval(state, [edit], 3) == Approved(3)
-    assert replies.read_revision(state, [edit], {"brief": "y"}, 3).plan == edit.plan.model_copy(  # type: ignore[union-attr]
+    with pytest.raises(inbox.Unacceptable, match="the run waits for the approval of plan version 2"):
+        inbox.read_answers(state, [], ["x"])
+    with pytest.raises(inbox.Unacceptable, match="an earlier message is being taken up"):
+        inbox.read_approval(state, [Approved(2)], 2)
+    edit = inbox.read_revision(state, [], {"brief": "x"})
+    assert inbox.read_approval(state, [edit], 3) == Approved(3)
+    assert inbox.read_revision(state, [edit], {"brief": "y"}, 3).plan == edit.plan.model_copy(  # type: ignore[union-attr]
         update={"version": 4, "brief": "y"}
     )
-    with pytest.raises(replies.Unacceptable, match="version: the plan is version 2 by now"):
-        replies.read_revision(state, [], {"brief": "x"}, 1)
-    with pytest.raises(replies.Unacceptable, match="the run is getting ready: send this again in a moment"):
-        replies.read_approval(ResearchState(), [], 2)
+    with pytest.raises(inbox.Unacceptable, match="version: the plan is version 2 by now"):
+        inbox.read_revision(state, [], {"brief": "x"}, 1)
+    with pytest.raises(inbox.Unacceptable, match="the run is getting ready: send this again in a moment"):
+        inbox.read_approval(ResearchState(), [], 2)
     state.waiting, state.approved_version = None, 2
-    with pytest.raises(replies.Unacceptable, match="version 2 is approved already"):
-        replies.read_approval(state, [], 2)
-    with pytest.raises(replies.Unacceptable, match="nothing is waited for now: the run is created"):
-        replies.read_answers(state, [], ["x"])
-
-
-def test_what_stays_the_same_keeps_its_place_in_an_edited_tree() -> None:
-    """A sub-query that the person kept is the same node, a new one stands beside it."""
-    state = waits()
-    root = PlanNode(id="t", text="all", needs_search=False, kind=NodeKind.TASK)
-    leaf = PlanNode(id="l", text="What about one part?", parent="t", depth=1, kind=NodeKind.LEAF)
-    state.plan = Plan(version=2, nodes=[root, leaf])
-    edited = replies.read_revision(state, [], {"sub_queries": ["A new one", "what about one part"]}).plan
-    assert edited is not None
-    assert edited.nodes[0] == root
-    assert [(node.parent, node.depth, node.priority) for node in edited.nodes[1:]] == [("t", 1, 1), ("t", 1, 2)]
-    assert edited.nodes[2].id == "l"
+    with pytest.raises(inbox.Unacceptable, match="version 2 is approved already"):
+        inbox.read_approval(state, [], 2)
+    with pytest.raises(inbox.Unacceptable, match="nothing is waited for now: the run is created"):
+        inbox.read_answers(state, [], ["x"])
 
 
 @pytest.mark.parametrize("permission", [None, Permission(approve=Approve.PLAN), Permission(approve=Approve.PHRASE)])
@@ -210,15 +178,6 @@ async def test_activities_refuse_what_has_no_permission(permission: Permission |
         with pytest.raises(ApplicationError) as refused:
             await ActivityEnvironment().run(work, argument)  # type: ignore[arg-type]
         assert (refused.value.type, refused.value.non_retryable) == (failures.NOT_PERMITTED, True)
-
-
-def test_a_permission_is_given_by_the_gates_alone() -> None:
-    """None is needed where nothing is to be approved; else only an approved version is one."""
-    assert permission_of(EffectiveGates(), None) == Permission(approve=Approve.NONE)
-    assert permission_of(EffectiveGates(approve=Approve.PLAN), None) is None
-    allowed = permission_of(EffectiveGates(approve=Approve.PLAN), 3)
-    assert allowed is not None
-    check_permission(allowed)
 
 
 async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
@@ -245,21 +204,6 @@ async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
     with pytest.raises(ValueError, match="fixed once"):
         run.clock.fix_limits(limits)
     run.clock.cancel_alarm()
-
-
-def test_the_web_ui_says_what_is_waited_for_and_the_command() -> None:
-    """Current details name the plan, the time and the exact command."""
-    state = waits(Approve.PHRASE)
-    state.waiting = state.waiting.model_copy(update={"expires_at": "2026-11-21T13:00:00+00:00"})  # type: ignore[union-attr]
-    shown = details_markdown(state, 0.0)
-    assert "waiting for the approval of plan version 2**, until 2026-11-21 13:00 UTC" in shown
-    assert f"research approve r-test --version 2 --phrase '{APPROVAL_PHRASE}'" in shown
-
-
-def test_presets_ask_nobody() -> None:
-    """Without a word in the request nobody is waited for."""
-    gates = EffectiveGates()
-    assert (gates.clarify, gates.approve) == (Clarify.OFF, Approve.NONE)
 
 
 async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 import json
 from pathlib import Path
 
-from contracts.messages import Removals
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.phases.writing import revise
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -67,34 +65,4 @@ async def test_short_report_is_written_in_one_call(tmp_path: Path) -> None:
     parts = [await world.content.get_text(each) for each in state.draft.section_documents]
     assert "".join(parts) == await world.content.get_text(state.draft.document)
     assert len(parts) == 1 + len(state.draft.sections)
-    await world.close()
-
-
-async def test_revision_is_numbered_and_one_that_loses_something_is_refused(tmp_path: Path) -> None:
-    """A section, a citation or the outline goes only where the revision says so; else it is refused and recorded."""
-    world, state, _, _ = await written(tmp_path, target_words=700)
-    run = ResearchRun(state, Inbox(), world.host())
-    draft = state.draft
-    assert draft is not None
-    number = draft.sections.index("Key findings") + 1
-    before = await world.content.get_text(draft.section_documents[number])
-
-    async def revised(text: str, **removes: object) -> tuple[list[str], int]:
-        state.draft = draft
-        stored = await world.content.put_text(text, "text/markdown")
-        losses = await revise(run, "repair", {number: stored}, Removals.model_validate(removes))
-        return losses, state.draft.revision
-
-    assert await revised(before + "\nMore words, softly said.\n\n") == ([], 2)
-    assert state.draft.sections == draft.sections
-    assert "softly said" in await world.content.get_text(state.draft.document)
-    losses, revision = await revised("## Key findings\n\nNothing.\n\n")
-    assert (revision, state.draft) == (1, draft)
-    assert losses
-    assert all(loss.startswith("the citation ev-") for loss in losses)
-    assert state.decisions[-1].action == "revision_refused"
-    assert losses[0] in state.decisions[-1].rationale
-    only_here = [loss.removeprefix("the citation ") for loss in losses]
-    assert await revised("## Key findings\n\nNothing.\n\n", evidence_ids=only_here) == ([], 2)
-    assert (await revised(before.replace("## Key findings", "## Other")))[0] == ["the section “key findings”"]
     await world.close()

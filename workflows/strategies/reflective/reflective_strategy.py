@@ -25,35 +25,32 @@ from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
-from workflows.phases.asking import approval_comes
+from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished
-from workflows.strategies.reflective.reflective_position import (
+from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_wishes
+from workflows.strategies.reflective.plan import (
     ReflectivePosition,
     StepReflection,
     UnitKind,
+    completed_steps,
     name_of_unit,
     named_step,
-    progress_of,
-    summary_of_unit,
-)
-from workflows.strategies.reflective.step_research import investigate, research_step
-from workflows.strategies.reflective.steps import (
-    completed_steps,
     only_step,
     open_queries,
     pending_steps,
+    progress_of,
     room_for_steps,
     step_node,
     summaries_of,
+    summary_of_unit,
     with_new_steps,
     with_requested_step,
     without_pending_steps,
 )
-from workflows.strategies.units import carry_out, judge_report, unplanned_wishes
+from workflows.strategies.reflective.step_research import investigate, research_step
 
 DEPTH_OF: Final = {
     Complexity.SIMPLE: Depth.LIGHT,
@@ -102,7 +99,7 @@ class ReflectiveStrategy:
                     Route.DIRECT: UnitKind.ANSWER,
                     Route.QUICK: UnitKind.PLANNING,
                     # Before a plan is approved nothing is searched.
-                    Route.DEEP: UnitKind.PLANNING if approval_comes(run.state) else UnitKind.BACKGROUND,
+                    Route.DEEP: UnitKind.PLANNING if needs_approval(run.state) else UnitKind.BACKGROUND,
                 }[position.route]
             case UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING

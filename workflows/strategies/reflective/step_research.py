@@ -13,11 +13,11 @@ from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.phases.provider_searches import Answers, Searching
+from workflows.phases.searching import Answers, Searching
 from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.reflective.reflective_position import ReflectivePosition
-from workflows.strategies.reflective.steps import (
+from workflows.strategies.reflective.plan import (
+    ReflectivePosition,
     is_analysis,
     is_requested,
     observations_of,

@@ -16,19 +16,20 @@ from workflows.phases.writing import write_report
 from workflows.rules.gaps import apply_assessments, asked_for
 from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished
-from workflows.strategies.supervisor.gates import evaluate, phase_outputs, reflection_prompt
-from workflows.strategies.supervisor.transitions import (
+from workflows.strategies.protocol import Finished, carry_out, mark_of
+from workflows.strategies.supervisor.decisions import (
     SupervisorPosition,
     apply_pause,
     curable_issues,
     decide,
     decide_provisionally,
+    evaluate,
+    phase_outputs,
+    reflection_prompt,
     reposition,
     should_iterate,
     was_retried,
 )
-from workflows.strategies.units import carry_out, mark_of
 
 LABELS: Final = {
     Phase.PLANNING: "plan",

@@ -2,8 +2,7 @@
 
 import pytest
 
-from activities.reporting.drafts import find_losses, join_sections, parse_draft, section_texts
-from contracts.messages import Removals
+from activities.reporting.drafts import join_sections, parse_draft, section_texts
 
 FRAME = (
     "# T\n\n## Summary\n\nIn short.\n\n{{section 1}}\n\nLet us turn to costs.\n\n{{section 2}}\n\n"
@@ -37,20 +36,3 @@ def test_sections_without_places_are_not_lost(frame: str) -> None:
     parts = joined(frame, ["## A\n\nx", "## B\n\ny"], ["a", "b"])
     headings = [part.split("\n")[0] for part in parts]
     assert headings[-3:-1] == ["## A", "## B"] or headings[-2:] == ["## A", "## B"]
-
-
-@pytest.mark.parametrize(
-    ("after", "losses"),
-    [
-        ("# T\n\n## A\n\nz [ev-a]\n\n## B\n\ny\n", []),
-        ("# T\n\n## B\n\ny\n\n## A\n\nx [ev-a]\n", ["the order of its sections"]),
-        ("## A\n\nx [ev-a]\n\n## B\n\ny\n", ["the title"]),
-        ("# T\n\n## A\n\nx\n", ["the section “b”", "the citation ev-a"]),
-    ],
-)
-def test_losses_of_a_revision_are_named(after: str, losses: list[str]) -> None:
-    """Sections, their order, the title and citations; what the revision says it removes is no loss."""
-    before = parse_draft("# T\n\n## A\n\nx [ev-a]\n\n## B\n\ny\n")
-    assert find_losses(before, parse_draft(after), Removals()) == losses
-    removes = Removals(sections=["B"], evidence_ids=["ev-a"], outline=True)
-    assert find_losses(before, parse_draft(after), removes) == [each for each in losses if each == "the title"]

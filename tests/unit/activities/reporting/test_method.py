@@ -17,7 +17,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Phase
 from providers.errors import ContentCorrupt, ContentMissing
 from tests.unit.activities.reporting.sample import VACUUM, Sample, make_evidence, make_source
-from workflows.run.accounting import account
+from workflows.run.budget import account
 
 SAMPLE = Sample()
 ENGLISH = ReportWords("en")

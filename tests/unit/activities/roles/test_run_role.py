@@ -162,7 +162,7 @@ async def test_a_live_lease_makes_the_attempt_wait() -> None:
     failure = await bench.failed_plan()
     assert (failure.type, failure.non_retryable) == (failures.CALL_IN_FLIGHT, False)
     assert failure.next_retry_delay is not None
-    assert failure.next_retry_delay.total_seconds() == 7
+    assert 7 <= failure.next_retry_delay.total_seconds() <= 7.7
     go_on.set()
     await first
     assert len(bench.engine.tasks) == 1
@@ -318,24 +318,16 @@ async def test_an_engine_that_is_not_there_is_named() -> None:
     assert "research doctor" in failure.message
 
 
-async def test_an_endpoint_that_keeps_failing_is_given_up() -> None:
-    """Other transient errors are tried three times; the count travels with the heartbeats of the attempts."""
+async def test_an_endpoint_that_keeps_failing_is_tried_again() -> None:
+    """Attempts that reported their failure are not counted: Temporal retries until the time of the call is over."""
     bench = Bench(errors.Unavailable("503"))
     retried = []
     details: list[Any] = []
-    for _ in range(3):
+    for _ in range(9):
         beats: list[Any] = []
         retried.append(not (await bench.failed_plan(details=details, beats=beats)).non_retryable)
         details = list(beats[-1])
-    assert retried == [True, True, False]
-
-
-async def test_being_told_to_wait_uses_up_nothing() -> None:
-    """A rate limit is waited for however often it happens."""
-    beats: list[Any] = []
-    failure = await Bench(errors.RateLimited("wait", retry_after=1)).failed_plan(details=[2, 7], beats=beats)
-    assert not failure.non_retryable
-    assert beats[-1][:2] == (2, 8)
+    assert retried == [True] * 9
 
 
 async def test_nothing_is_paid_for_a_cancelled_run() -> None:
@@ -366,12 +358,6 @@ async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
     assert len(bench.engine.tasks) == 1
     assert bench.calls.log[-2:] == ["begin", "release"]
     assert (await bench.failed_plan(attempt=5)).type == failures.WORKER_LOST
-
-
-async def test_a_retry_that_is_wanted_at_once_is_counted_all_the_same() -> None:
-    """An endpoint that breaks and says `Retry-After: 0` is given up like any other."""
-    failure = await Bench(errors.Unavailable("503", retry_after=0)).failed_plan(details=[2, 0])
-    assert failure.non_retryable
 
 
 def test_one_activity_per_role_with_the_role_s_types() -> None:

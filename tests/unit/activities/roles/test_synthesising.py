@@ -85,7 +85,7 @@ async def drafted(
         (f"```\na[1] = [{A.id}]\n```", f"```\na[1] = [{A.id}]\n```"),
         (f"> Quoted [1] words, [{SOURCE}] [{A.id}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
         ("Words \\[1\\] of nobody", "Words of nobody"),
-        ("They say “no word [1] of a page”.", "They say “no word of a page”."),
+        ("They say “no word [1] of a page”.", "They say “no word \\[1\\] of a page”."),
         ("- [ ] a task [x]", "- \\[ \\] a task \\[x\\]"),
     ],
 )

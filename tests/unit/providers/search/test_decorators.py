@@ -10,16 +10,13 @@ import pytest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.request import SourceType
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.errors import RateLimited
 from providers.interfaces import Permit
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
-from providers.shared.circuit_breaker import FAILURES_TO_OPEN, CircuitBreaker, CircuitState
-from providers.shared.limiter import SharedLimiter
-from providers.shared.rates import ServiceLimits
+from providers.shared.limits import ServiceLimits, SharedLimiter
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.search_apis import asking
-from tests.fakes.shared_stores import away
 
 SERVICE = "search/tavily"
 
@@ -41,10 +38,10 @@ class Provider:
         return SearchResponse(provider=self.name, cost_usd=None, warnings=["w"])
 
 
-def limited(provider: Provider, circuits: CircuitBreaker, limits: ServiceLimits | None = None) -> LimitedSearch:
+def limited(provider: Provider, limits: ServiceLimits | None = None) -> LimitedSearch:
     """The provider behind its limits."""
     limiter = SharedLimiter(MemorySharedStore(), {SERVICE: limits} if limits else {})
-    return LimitedSearch(provider, SERVICE, limiter, circuits, cost_usd=0.008)
+    return LimitedSearch(provider, SERVICE, limiter, cost_usd=0.008)
 
 
 async def test_one_permit_for_each_request_of_an_operation() -> None:
@@ -53,61 +50,33 @@ async def test_one_permit_for_each_request_of_an_operation() -> None:
 
     class Watched:
         @asynccontextmanager
-        async def permit(self, service: str, holder: str, tokens: int = 0) -> AsyncIterator[Permit]:
-            asked.append((service, holder, tokens))
+        async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[Permit]:
+            asked.append((service, tokens))
             yield self
 
         def used(self, tokens: int) -> None:
             """As of a permit."""
 
-    search = LimitedSearch(Provider(), SERVICE, Watched(), CircuitBreaker(MemorySharedStore()), cost_usd=0.008)
+    search = LimitedSearch(Provider(), SERVICE, Watched(), cost_usd=0.008)
     assert (await search.search(asking("tavily"))).cost_usd == 0.008
-    assert asked == [(SERVICE, "r-1/search/sq-1/tavily", 0)]
+    assert asked == [(SERVICE, 0)]
 
 
 async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
     """It must wait; so must the next one after a 429."""
-    provider, circuits = Provider(), CircuitBreaker(MemorySharedStore())
-    search = limited(provider, circuits, ServiceLimits(1, 60.0))
+    provider = Provider()
+    search = limited(provider, ServiceLimits(1))
     await search.search(asking("tavily"))
     with pytest.raises(RateLimited):
         await search.search(asking("tavily").model_copy(update={"operation": "another"}))
     assert len(provider.asked) == 1
     provider = Provider(RateLimited("429", retry_after=9.0))
-    search = limited(provider, circuits)
+    search = limited(provider)
     for operation in ("one", "two"):
         with pytest.raises(RateLimited) as raised:
             await search.search(asking("tavily").model_copy(update={"operation": operation}))
         assert (raised.value.retry_after or 0) > 8
     assert len(provider.asked) == 1
-
-
-async def test_failures_open_the_circuit_and_an_answer_closes_it() -> None:
-    """Five failures in a row are known to all workers; a search that succeeds after all ends that (X-16)."""
-    circuits, provider = CircuitBreaker(MemorySharedStore()), Provider(Unavailable("503"))
-    search = limited(provider, circuits)
-    for _ in range(FAILURES_TO_OPEN):
-        with pytest.raises(Unavailable):
-            await search.search(asking("tavily"))
-    assert await circuits.state(SERVICE) is CircuitState.OPEN
-    provider.error = None
-    await search.search(asking("tavily"))
-    assert await circuits.state(SERVICE) is CircuitState.CLOSED
-
-
-@pytest.mark.parametrize("error", [NotConfigured("401"), InvalidCall("400"), asyncio.CancelledError()])
-async def test_errors_that_say_nothing_of_the_service_open_nothing(error: BaseException) -> None:
-    """A key of one's own, a refused query and a cancelled run are no outage."""
-    circuits = CircuitBreaker(MemorySharedStore())
-    for _ in range(2 * FAILURES_TO_OPEN):
-        with pytest.raises((ProviderError, asyncio.CancelledError)):
-            await limited(Provider(error), circuits).search(asking("tavily"))
-    assert await circuits.state(SERVICE) is CircuitState.CLOSED
-
-
-async def test_a_store_that_is_away_costs_no_answer() -> None:
-    """A circuit only saves time."""
-    assert (await limited(Provider(), CircuitBreaker(away())).search(asking("tavily"))).provider == "tavily"
 
 
 async def test_a_repeated_search_is_cached_and_free() -> None:
@@ -155,7 +124,7 @@ def test_every_field_of_a_request_is_judged() -> None:
         "provider corpus corpus_digest text max_results offset source_type domains_allow domains_deny language".split()
     )
     shaping += ["published_from", "published_to"]
-    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission"}
+    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission", "patience_seconds"}
     assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}
 
 

@@ -11,8 +11,8 @@ from tests.fakes.shared_stores import Opener, opener
 from tests.fakes.valkey import ValkeyServer, running_valkey
 
 SHARED_BY_PROCESSES = ["sqlite", "valkey"]
-WHERE_IT_CAN_BE_REMOVED = [*SHARED_BY_PROCESSES, "memory", "fallback"]
-EVERYWHERE = [*WHERE_IT_CAN_BE_REMOVED, "fallback-away"]
+WHERE_IT_CAN_BE_REMOVED = [*SHARED_BY_PROCESSES, "memory"]
+EVERYWHERE = WHERE_IT_CAN_BE_REMOVED
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import pytest
 from providers.errors import CallInFlight, ContentCorrupt, SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.shared.paid_calls import SharedCallStore
-from providers.shared.stores.fallback_store import FallbackStore, LocalCopies
 from providers.shared.stores.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import ROOT, BrokenStore, processes
 from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES, WHERE_IT_CAN_BE_REMOVED, Stores
@@ -74,13 +73,11 @@ async def begun_soon(calls: SharedCallStore, key: str) -> str | None:
 
 
 async def test_an_answer_outlives_every_run_and_not_for_ever() -> None:
-    """It is there for longer than a run can last, also where the shared store is mirrored; then it is forgotten."""
+    """It is there for longer than a run can last; then it is forgotten."""
     now = [1_000_000.0]
-    primary, local = (MemorySharedStore(lambda: now[0]) for _ in range(2))
-    calls = SharedCallStore(FallbackStore(primary, local))
+    calls = SharedCallStore(MemorySharedStore(lambda: now[0]))
     assert await calls.begin("k", "r-1", 60.0) is None
     await calls.finish("k", "answer")
-    assert (await LocalCopies(local).get("calls/r-1/answer/k")).value == b"answer"
     now[0] += 2 * 86_400
     assert await calls.begin("k", "r-1", 60.0) == "answer"
     now[0] += 86_400 + 1

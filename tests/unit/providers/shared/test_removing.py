@@ -7,9 +7,7 @@ import pytest
 from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.shared.paid_calls import SharedCallStore
-from providers.shared.stores.fallback_store import FallbackStore
 from providers.shared.stores.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import BrokenStore
 from tests.unit.providers.shared.conftest import WHERE_IT_CAN_BE_REMOVED
 
 SOON = 20.0
@@ -62,48 +60,6 @@ async def test_many_keys_are_removed_together(store: SharedStore) -> None:
     """A run of many calls is forgotten as a whole."""
     await asyncio.gather(*(store.swap(f"many/{number}", None, b"1") for number in range(1_100)))
     assert await store.remove("many/") == 1_100
-
-
-async def test_a_full_store_is_emptied_and_keeps_late_answers_out() -> None:
-    """The run's answers go although no mark can be written there, and a call that was under way brings none back."""
-    primary, local = FullStore(), MemorySharedStore()
-    worker = SharedCallStore(FallbackStore(primary, local))
-    await answered(worker, "a", "b")
-    assert await worker.begin("late", "r-1", 60.0) is None
-    primary.full = True
-    assert await SharedCallStore(FallbackStore(primary, local)).forget("r-1") == 2
-    await worker.finish("late", "answer")
-    assert rows(primary, local) == []
-
-
-async def test_a_store_that_was_found_away_is_asked_all_the_same() -> None:
-    """Whatever the circuit says, removing reaches a shared store that is back or only full."""
-    primary, local = FullStore(), MemorySharedStore()
-    store = FallbackStore(primary, local)
-    calls = SharedCallStore(store)
-    await answered(calls, "a")
-    primary.full = True
-    await store.swap("anything", None, b"1")
-    assert store.degraded
-    assert await calls.forget("r-1") == 1
-    assert rows(primary, local) == []
-
-
-async def test_while_the_shared_store_is_away_nothing_is_removed() -> None:
-    """Forgetting raises, here and there everything stays, and the second try removes what the first one could not."""
-    inner, local = MemorySharedStore(), MemorySharedStore()
-    primary = BrokenStore(inner)
-    calls = SharedCallStore(FallbackStore(primary, local))
-    await answered(calls, "a", "b")
-    before = rows(inner, local)
-    primary.error = SharedStateUnavailable("away")
-    with pytest.raises(SharedStateUnavailable):
-        await calls.forget("r-1")
-    assert rows(inner, local) == before
-    assert await calls.begin("a", "r-1", 60.0) == "answer"
-    primary.error = None
-    assert await calls.forget("r-1") == 2
-    assert rows(inner, local) == []
 
 
 async def test_an_answer_that_comes_before_the_mark_goes_too() -> None:

@@ -1,0 +1,269 @@
+"""Failures of calls to the outside, as Temporal sees them: their type, whether they may pass, when to try again.
+
+`FAILURES` lists every error with its reason. A failure that may pass is retried by Temporal until the time of its call
+is over (`workflows/run/activity_options.py`); any other ends the call at once. Nothing here counts failures.
+
+A workflow finds the type (`contracts.failures`) and one dictionary in `details`:
+
+- `kind`: why a document cannot be used (`SourceUnreadable`), or what it did to its reader (`InputUnprocessable`);
+- `problem`: what is wrong with an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
+- `usage`: cost without a result, of this attempt and of those before it, the fields of `contracts.outcome.Usage`;
+- `model`: the model that gave an unusable answer.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+from pydantic import BaseModel
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from contracts import failures
+from contracts.outcome import Usage
+from providers import errors
+from providers.errors import ProviderError, RateLimited, Retryable, WorkerLost
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Area:
+    """A part of the outside, with its types of failures for the errors that every part has."""
+
+    unavailable: str
+    rejected: str
+    not_configured: str
+
+
+MODELS: Final = Area(failures.MODEL_UNAVAILABLE, failures.MODEL_REJECTED, failures.MODEL_REJECTED)
+SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED, failures.SEARCH_NOT_CONFIGURED)
+READING: Final = Area(failures.SOURCE_UNAVAILABLE, failures.SOURCE_UNREADABLE, failures.SOURCE_UNREADABLE)
+RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED, failures.REFUSED)
+
+FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
+    # These may pass.
+    (errors.RateLimited, failures.RATE_LIMITED),  # 429, or a limit of ours: it names the time to wait
+    (errors.CallInFlight, failures.CALL_IN_FLIGHT),  # another attempt finishes the call, or its lease ends
+    (errors.StorageFull, failures.STORAGE_FULL),  # an operator makes room
+    (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # object store or Redis come back, whatever needed them
+    (errors.Unavailable, "unavailable"),  # 5xx, 529, timeout, refused or reset connection, failed name look-up
+    # These cannot pass.
+    (errors.WorkerLost, failures.WORKER_LOST),  # several workers died of this call: the next one would, too
+    (errors.InputUnprocessable, failures.INPUT_UNPROCESSABLE),  # a text that ended the processes working on it
+    (errors.SourceUnreadable, failures.SOURCE_UNREADABLE),  # the document itself, or a rule against reading it
+    (errors.CorpusUnknown, failures.CORPUS_UNAVAILABLE),  # only an operator can add a corpus
+    (errors.ContentCorrupt, failures.CONTENT_CORRUPT),  # stored text never changes again
+    (errors.ContentMissing, failures.CONTENT_MISSING),  # the same
+    (errors.AnswerCut, failures.ANSWER_CUT),  # paid: a repair is a call of its own
+    (errors.AnswerRefused, failures.ANSWER_REFUSED),  # paid: the model declines this content
+    (errors.AnswerUnusable, failures.INVALID_MODEL_OUTPUT),  # paid: a repair is a call of its own
+    (errors.NotConfigured, "not_configured"),  # 401, 402, 403, a missing key: an operator must act
+    (errors.Rejected, "rejected"),  # 400, 404 of a model, 413, 422: the same request gets the same answer
+)
+"""Failure type by error, subclasses before their parents; a name in lower case is that of an area's field."""
+
+EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
+"""Part of everyday work: no entry in the worker's error log."""
+LONGEST_BACKOFF_SECONDS: Final = 30.0
+"""The first pause is 1 s; each later one is twice as long, up to this."""
+LONGEST_DELAY_SECONDS: Final = 300.0
+"""Of a Retry-After: a service that names a longer time is asked again after this one."""
+MOST_LOSSES: Final = 3
+"""Attempts that ended without a report because their worker died: a document that kills its workers is given up."""
+FIRST_BEAT_SECONDS: Final = 1.25
+"""Most searches, pages and short calls end before. A beat costs the server a sixth of a short activity (0019)."""
+BEAT_SECONDS: Final = 0.5
+"""Workers send one beat a second at most, so a cancellation arrives in about a second."""
+
+
+class AttemptHistory(BaseModel):
+    """Earlier attempts of a call. Heartbeats carry it, so the server hands it to the next attempt."""
+
+    reported: int = 0
+    """Attempts that ended with a failure of their own."""
+    usage: Usage = Usage()
+    """Their cost without a result."""
+    losses: int = 0
+    """Attempts whose worker died."""
+
+
+@asynccontextmanager
+async def attempt(area: Area, *, most_losses: int = MOST_LOSSES) -> AsyncIterator[AttemptHistory]:
+    """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
+
+    Raises `WorkerLost` as such for a call that `most_losses` workers did not survive.
+    """
+    began, info = time.monotonic(), activity.info()
+    history = attempt_history(info.attempt, info.heartbeat_details)
+    try:
+        async with send_heartbeats(*_details_of(history)):
+            if history.losses >= most_losses:
+                raise lost_workers(history.losses)
+            yield history
+    except ProviderError as error:
+        # Without its cause: a client library's own message may repeat the request.
+        raise _reported(history, _final(error, area, history, began), error) from None
+    except ApplicationError as failure:
+        raise _reported(history, failure) from None
+    except asyncio.CancelledError:
+        if not _is_stopped():
+            raise
+        # The stop of a worker is no failure of the call: another worker continues at once.
+        raise _reported(history, _stopped()) from None
+
+
+def application_error(
+    error: ProviderError, area: Area, spent: Usage | None = None, waited_seconds: float = 0.0
+) -> ApplicationError:
+    """Translate an error. `spent` is the cost of earlier attempts, `waited_seconds` the time since the first one.
+
+    A failure that may pass is final where the error sets a patience that has run out.
+    """
+    delay = next_delay(error.retry_after) if isinstance(error, Retryable) else None
+    if delay is not None and isinstance(error, Retryable) and error.patience is not None:
+        delay = delay if waited_seconds + delay.total_seconds() <= error.patience else None
+    expected = isinstance(error, EXPECTED)
+    details = _failure_details(error, spent or Usage())
+    return ApplicationError(
+        (str(error) or type(error).__name__)[:300],
+        *([details] if details else []),
+        type=failure_type(error, area),
+        non_retryable=delay is None,
+        next_retry_delay=delay,
+        category=ApplicationErrorCategory.BENIGN if expected else ApplicationErrorCategory.UNSPECIFIED,
+    )
+
+
+def failure_type(error: ProviderError, area: Area) -> str:
+    """Return the name by which a workflow knows the failure."""
+    name = next(name for kind, name in FAILURES if isinstance(error, kind))
+    return str(getattr(area, name, name))
+
+
+def next_delay(retry_after: float | None = None) -> timedelta:
+    """Return the pause before the next attempt: as named by the service, else exponential from 1 s to 30 s.
+
+    With jitter, so that calls that failed together do not return together; never earlier than named.
+    """
+    if retry_after is not None:
+        return timedelta(seconds=max(0.0, min(retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1))  # noqa: S311
+    number = activity.info().attempt if activity.in_activity() else 1
+    pause = min(LONGEST_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10))
+    return timedelta(seconds=random.uniform(max(1.0, pause / 2), pause))  # noqa: S311
+
+
+def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
+    """Read the history from the last heartbeat: attempts before this `number` that are not in it were lost."""
+    told = next((part for part in heartbeat_details if isinstance(part, dict)), {})
+    history = AttemptHistory.model_validate(told)
+    return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
+
+
+def lost_workers(losses: int) -> WorkerLost:
+    """Describe the end of a call that so many workers did not survive."""
+    return WorkerLost(f"{losses} workers were lost while they tried this")
+
+
+def count(name: str, description: str, **attributes: str | bool) -> None:
+    """Add one to a counter of the worker's metrics."""
+    if activity.in_activity():
+        activity.metric_meter().create_counter(name, description).add(1, attributes)
+
+
+@asynccontextmanager
+async def send_heartbeats(
+    *details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS
+) -> AsyncIterator[None]:
+    """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
+
+    `details` return as `activity.info().heartbeat_details` in the next attempt; with any, a beat goes at once.
+    """
+
+    async def beat() -> None:
+        await asyncio.sleep(first)
+        while True:
+            activity.heartbeat(*details)
+            await asyncio.sleep(interval)
+
+    if details:
+        activity.heartbeat(*details)
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.wait([beating])
+    if not beating.cancelled():
+        beating.result()
+
+
+def _final(error: ProviderError, area: Area, history: AttemptHistory, began: float) -> ApplicationError:
+    info = activity.info()
+    before = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
+    waited = before.total_seconds() + time.monotonic() - began
+    return application_error(error, area, history.usage, waited)
+
+
+def _reported(
+    history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None
+) -> ApplicationError:
+    """Return the failure after it was added to the history, the metrics and the log."""
+    usage = history.usage.plus(errors.usage_of(error)) if error else history.usage
+    activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))
+    info, kind = activity.info(), failure.type or "unknown"
+    description = "Attempts that failed, by activity, type, and whether the call was given up"
+    count("research_call_failures", description, activity=info.activity_type, type=kind, final=failure.non_retryable)
+    if isinstance(error, RateLimited) and error.service:
+        count("research_refusals", "Calls that a service refused because there were too many", service=error.service)
+    if failure.category is not ApplicationErrorCategory.BENIGN:
+        log.warning(
+            "call.failed",
+            activity=info.activity_type,
+            research_id=info.workflow_id,
+            failure_reason=kind,
+            attempt=info.attempt,
+            final=failure.non_retryable,
+        )
+    return failure
+
+
+def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
+    """Pack a history for heartbeats; the first attempt has none."""
+    packed = history.model_dump(mode="json", exclude={"losses"}, exclude_defaults=True)
+    return [packed] if packed else []
+
+
+def _is_stopped() -> bool:
+    """Return true for a cancellation by the worker's own stop, false for one by the run."""
+    details = activity.cancellation_details()
+    return details is not None and details.worker_shutdown and not details.cancel_requested
+
+
+def _stopped() -> ApplicationError:
+    return ApplicationError(
+        "the worker was stopped",
+        type=failures.WORKER_STOPPED,
+        next_retry_delay=timedelta(milliseconds=100),
+        category=ApplicationErrorCategory.BENIGN,
+    )
+
+
+def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    usage = spent.plus(errors.usage_of(error))
+    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)):
+        details["kind"] = error.kind
+    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
+        details["usage"] = usage.model_dump(mode="json")
+    if isinstance(error, errors.AnswerUnusable):
+        details["model"] = error.model
+    if isinstance(error, errors.InvalidOutput):
+        details["problem"] = error.problem[:600]
+    return details

@@ -1,0 +1,162 @@
+"""Limits of outside services, agreed on by all workers: a pause after refusals, and the configured rate.
+
+One value a service holds until when nobody calls it and when the next call is due. It delays calls and fails none: a
+call that must wait longer than a moment raises `RateLimited` with the time to wait, and Temporal makes it again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from providers.errors import RateLimited, StoreUnavailable, Unavailable
+from providers.interfaces import SharedStore
+from providers.shared.shared_value import Change, SharedValue, dump_state, load_state
+from providers.shared.store_keys import quote_part
+
+BURST_SECONDS: Final = 6.0
+"""A tenth of a minute's calls may come at once; the rest of the minute is evenly spaced."""
+SLEEP_SECONDS: Final = 5.0
+"""A shorter wait is slept through with its place taken: a retry by Temporal costs four events and a queue."""
+LONGEST_PAUSE_SECONDS: Final = 30.0
+"""Pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this."""
+LONGEST_NAMED_SECONDS: Final = 3_600.0
+"""The longest time that a service's own Retry-After is believed."""
+PROBE_SECONDS: Final = 1.0
+"""While a service fails, one call a second finds out whether it answers again."""
+KEPT_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """The configured limits of a service; None is unlimited. Raises ValueError for a limit that allows nothing."""
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits of zero or less."""
+        if any(limit is not None and limit <= 0 for limit in (self.requests_per_minute, self.tokens_per_minute)):
+            raise ValueError("a limit must allow something")
+
+    def spacing(self, tokens: int) -> float:
+        """Return the seconds that a call of so many tokens takes of the limits."""
+        by_requests = 60.0 / self.requests_per_minute if self.requests_per_minute else 0.0
+        return max(by_requests, 60.0 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0)
+
+
+class ServiceState(BaseModel):
+    """What workers share about a service. Times are seconds since the epoch by the store's clock."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    blocked_until: float = 0.0
+    failures: int = 0
+    """Refusals and outages since the last answer."""
+    due: float = 0.0
+    """When the next call would begin if calls were evenly spaced."""
+
+
+def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceState, float]:
+    """Return the state, and how many seconds a call must wait; up to `SLEEP_SECONDS` with its place taken."""
+    wait = min(max(0.0, state.blocked_until - now), LONGEST_NAMED_SECONDS)
+    due = min(max(state.due, now), now + LONGEST_NAMED_SECONDS)  # a clock that was set back must not block for years
+    if spacing:
+        wait = max(wait, due - now - BURST_SECONDS)
+    if wait > SLEEP_SECONDS:
+        return state, wait
+    changed: dict[str, float] = {"due": due + spacing} if spacing else {}
+    if state.failures and wait <= 0:
+        changed["blocked_until"] = now + PROBE_SECONDS
+    elif state.failures:
+        return state, wait  # whoever comes first after the pause is the probe
+    return (state.model_copy(update=changed) if changed else state), wait
+
+
+def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:
+    """Pause a service as long as it names, else longer with each failure."""
+    pause = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
+    until = now + min(max(0.0, pause), LONGEST_NAMED_SECONDS)
+    return state.model_copy(
+        update={"failures": state.failures + 1, "blocked_until": max(until, min(state.blocked_until, until))}
+    )
+
+
+class Permit:
+    """One call that the limits allow."""
+
+    def __init__(self) -> None:
+        self.tokens: int | None = None
+
+    def used(self, tokens: int) -> None:
+        """Note how many tokens the call really took."""
+        self.tokens = tokens
+
+
+class SharedLimiter:
+    """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
+
+    def __init__(
+        self,
+        store: SharedStore,
+        limits_by_service: Mapping[str, ServiceLimits],
+    ) -> None:
+        self._value = SharedValue(store)
+        self._limits = dict(limits_by_service)
+
+    @asynccontextmanager
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[Permit]:
+        """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait.
+
+        A `RateLimited` or `Unavailable` that the block raises makes all workers wait. `tokens` is an estimate.
+        """
+        limits = self._limits.get(service, ServiceLimits())
+        before = await self._take(service, limits.spacing(tokens))
+        permit = Permit()
+        try:
+            yield permit
+        except StoreUnavailable:
+            raise
+        except (RateLimited, Unavailable) as error:
+            retry_after = error.retry_after
+            await self._change(service, lambda state, now: record_failure(state, now, retry_after))
+            if isinstance(error, RateLimited):
+                error.service = service
+            raise
+        taken = 0.0 if permit.tokens is None else limits.spacing(permit.tokens) - limits.spacing(tokens)
+        if before.failures or taken:
+            await self._change(
+                service,
+                lambda state, _: state.model_copy(
+                    update={"failures": 0, "blocked_until": 0.0, "due": max(0.0, state.due + taken)}
+                ),
+            )
+
+    async def _take(self, service: str, spacing: float) -> ServiceState:
+        while True:
+
+            def decide(value: bytes | None, now: float) -> Change[tuple[ServiceState, float]]:
+                state = load_state(ServiceState, value)
+                after, wait = take_turn(state, now, spacing)
+                return Change(value if after == state else dump_state(after), (state, wait), KEPT_SECONDS)
+
+            state, wait = await self._value.change(_key(service), decide)
+            if wait > SLEEP_SECONDS:
+                raise RateLimited(f"{service} is not called now", retry_after=wait)
+            if wait:
+                await asyncio.sleep(wait)
+            if not (wait and state.failures):
+                return state
+
+    async def _change(self, service: str, step: Callable[[ServiceState, float], ServiceState]) -> None:
+        def decide(value: bytes | None, now: float) -> Change[None]:
+            return Change(dump_state(step(load_state(ServiceState, value), now)), None, KEPT_SECONDS)
+
+        await self._value.change(_key(service), decide)
+
+
+def _key(service: str) -> str:
+    return f"limits/{quote_part(service)}"

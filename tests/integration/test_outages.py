@@ -1,0 +1,74 @@
+"""Outages of what runs depend on: calls wait for them, and no run fails or pays twice because of one."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from contracts.outcome import ResearchResult
+from contracts.vocabulary import Outcome
+from providers.shared.paid_calls import SharedCallStore
+from providers.shared.stores.redis_store import RedisSharedStore
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.valkey import running_valkey
+from tests.fakes.world import model_world
+from tests.integration.conftest import running_workers
+from tests.integration.runs import QUESTION, start
+
+pytestmark = pytest.mark.integration
+
+STRATEGIES = ("supervisor", "reflective", "orchestrator")
+REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
+
+
+async def suffer(api: MessagesApi, scenarios: Sequence[str], seconds: float) -> None:
+    """Let the endpoint fail in these ways, one after the other, once a call was answered."""
+    while len(api.calls) < len(STRATEGIES):
+        await asyncio.sleep(0.05)
+    good = api.plan
+    for scenario in scenarios:
+        api.plan = replace(good, otherwise=scenario)
+        await asyncio.sleep(seconds)
+    api.plan = good
+
+
+def answered_twice(api: MessagesApi) -> list[str]:
+    """Return the requests that were answered well more than once."""
+    answered = Counter(call.request_hash for call in api.calls if call.status == 200 and call.delivered)
+    return [request for request, count in answered.items() if count > 1]
+
+
+async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_strategy(
+    client: Client, tmp_path: Path
+) -> None:
+    """500, 503, 529 and resets, nine seconds in all: every run completes, and no answered call is made again (F3, F4)."""
+    async with MessagesApi(latency=0.2) as api, running_workers(client, model_world(tmp_path, api.base_url)):
+        handles = [await start(client, REQUEST | {"strategy": name}) for name in STRATEGIES]
+        await suffer(api, ("status:500", "status:503", "status:529", "reset"), 2.25)
+        results: list[ResearchResult] = await asyncio.gather(*(handle.result() for handle in handles))
+    assert [result.outcome for result in results] == [Outcome.COMPLETED] * 3, [one.failed_branches for one in results]
+    assert [result.degraded for result in results] == [[]] * 3
+    assert answered_twice(api) == []
+
+
+async def test_with_redis_away_paid_calls_wait(client: Client, tmp_path: Path) -> None:
+    """Redis is killed in the middle of a run and comes back empty five seconds later: the run completes (F16)."""
+    with running_valkey(tmp_path) as redis:
+        async with MessagesApi(latency=0.2) as api:
+            world = model_world(tmp_path, api.base_url)
+            store = RedisSharedStore(redis.url)
+            world.calls = SharedCallStore(store)
+            async with running_workers(client, world):
+                handle = await start(client, REQUEST)
+                while not api.calls:
+                    await asyncio.sleep(0.05)
+                await asyncio.to_thread(redis.kill)
+                await asyncio.sleep(5)
+                await asyncio.to_thread(redis.start)
+                result: ResearchResult = await handle.result()
+            await store.close()
+    assert result.outcome is Outcome.COMPLETED, result.failed_branches

@@ -1,0 +1,114 @@
+"""Limits of services: a pause delays every worker and fails no call, and a configured rate is kept."""
+
+import pytest
+
+from providers.errors import RateLimited, StoreUnavailable, Unavailable
+from providers.shared.limits import (
+    LONGEST_NAMED_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    SLEEP_SECONDS,
+    ServiceLimits,
+    ServiceState,
+    SharedLimiter,
+    record_failure,
+    take_turn,
+)
+from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.shared_stores import away
+
+
+class World:
+    """Two workers that share a store whose clock the test moves."""
+
+    def __init__(self, **limits: float) -> None:
+        self.now = 1_000.0
+        store = MemorySharedStore(lambda: self.now)
+        configured = {"service": ServiceLimits(**limits)} if limits else {}  # type: ignore[arg-type]
+        self.one, self.other = SharedLimiter(store, configured), SharedLimiter(store, configured)
+
+    async def call(self, worker: SharedLimiter, error: Exception | None = None, tokens: int = 0) -> float:
+        """Make a call that ends with an error or well; return the seconds that it was told to wait, 0 if it was made."""
+        try:
+            async with worker.permit("service", tokens):
+                if error is not None:
+                    raise error
+        except RateLimited as refused:
+            return refused.retry_after or 0.0
+        except Unavailable:
+            return 0.0
+        return 0.0
+
+
+async def test_a_refusal_pauses_every_worker_for_the_named_time() -> None:
+    """Whoever shares the store waits as long as the service said, and then calls again (F7)."""
+    world = World()
+    await world.call(world.one, RateLimited("429", retry_after=20))
+    assert await world.call(world.other) == pytest.approx(20)
+    world.now += 21
+    assert await world.call(world.other) == 0
+    assert await world.call(world.one) == 0
+
+
+async def test_an_outage_is_probed_by_one_call_a_second() -> None:
+    """Pauses grow with each failure up to a bound; afterwards one call goes while the others wait for its answer."""
+    state, now, pauses = ServiceState(), 1_000.0, []
+    for _ in range(8):
+        state = record_failure(state, now, None)
+        pauses.append(state.blocked_until - now)
+    assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS]
+    now = state.blocked_until
+    probed, wait = take_turn(state, now, 0.0)
+    assert wait == 0
+    assert take_turn(probed, now, 0.0)[1] == pytest.approx(1)
+
+
+async def test_an_answer_ends_the_pause() -> None:
+    """After the probe was answered nobody waits."""
+    world = World()
+    await world.call(world.one, Unavailable("503"))
+    world.now += 2
+    assert await world.call(world.one) == 0
+    state, wait = take_turn(ServiceState(), world.now, 0.0)
+    assert (await world.call(world.other), wait, state.failures) == (0, 0, 0)
+
+
+def test_a_configured_rate_is_kept_over_a_minute() -> None:
+    """Of 60 a minute and a tenth of it at once, no more than 67 calls begin within any minute."""
+    limits, state, now, begun = ServiceLimits(requests_per_minute=60), ServiceState(), 1_000.0, 0
+    while now < 1_060.0:
+        state, wait = take_turn(state, now, limits.spacing(0))
+        begun += wait <= SLEEP_SECONDS and now + wait < 1_060.0
+        now += 0.1
+    assert 60 <= begun <= 67
+
+
+async def test_tokens_count_as_used_and_not_as_estimated() -> None:
+    """A call that took fewer tokens than expected gives the rest back."""
+    world = World(tokens_per_minute=60)
+    async with world.one.permit("service", 30) as permit:
+        permit.used(1)
+    assert await world.call(world.other, tokens=1) == 0
+    async with world.one.permit("service", 1) as permit:
+        permit.used(60)
+    assert await world.call(world.other, tokens=1) > SLEEP_SECONDS
+
+
+def test_a_clock_that_was_set_back_blocks_for_a_bounded_time() -> None:
+    """A pause in a far future is no reason to wait for days."""
+    state = ServiceState(blocked_until=1e9, due=1e9)
+    assert take_turn(state, 1_000.0, 1.0)[1] <= LONGEST_NAMED_SECONDS
+
+
+async def test_an_unreachable_store_makes_calls_wait() -> None:
+    """Without what workers share no call is made: it fails for a reason that may pass (F16)."""
+    limiter = SharedLimiter(away(), {})
+    with pytest.raises(StoreUnavailable):
+        async with limiter.permit("service"):
+            raise AssertionError("no call may be made")
+
+
+@pytest.mark.parametrize("limits", [{"requests_per_minute": 0}, {"tokens_per_minute": -1}])
+def test_a_limit_that_allows_nothing_is_refused(limits: dict[str, int]) -> None:
+    """A configuration can slow calls down and not forbid them."""
+    with pytest.raises(ValueError, match="allow something"):
+        ServiceLimits(**limits)

@@ -1,0 +1,186 @@
+"""Messages of people to a run, and queries about its state."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from contracts import failures, names
+from contracts.evidence import Source
+from contracts.outcome import EventPage
+from contracts.plan import PlanAnswer, WaitKind
+from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind, Phase, StopReason
+from workflows.phases.checking import VERIFICATION
+from workflows.run import inbox
+from workflows.run.context import page_after
+from workflows.run.inbox import Inbox
+
+R = TypeVar("R")
+
+MAX_STEERING_CHARACTERS: Final = 2_000
+
+
+class PersonMessages:
+    """The part of a workflow that takes messages: each is checked, put down in the inbox, and answered.
+
+    Arguments have no narrower type than anything: a payload that is not what it should be is to be told so in words.
+    """
+
+    def __init__(self) -> None:
+        self._state = ResearchState()
+        self._inbox = Inbox()
+
+    @workflow.update(name=names.STEER)
+    async def steer(self, text: str) -> str:
+        """Take a message for the next phase; a plan that waits for approval is replaced by another one.
+
+        A model reads it. Without a model it is searched for as it is.
+        """
+        if self._waits_for(WaitKind.APPROVAL):
+            self._inbox.replies.append(inbox.read_revision(self._state, self._inbox.replies, text))
+            return self._made_anew()
+        self._inbox.steering.append(text.strip())
+        if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
+            return "taken for the next phase"
+        return "taken for the next phase: without a model it is searched for as it is; --exclude leaves something out"
+
+    @steer.validator
+    def _check_steer(self, text: str) -> None:
+        # A binary payload arrives as bytes, whatever is declared here.
+        if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
+            message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
+            raise ApplicationError(message, type=failures.INVALID_REQUEST)
+        last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
+        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
+        if self._inbox.closing or writing:
+            raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
+        if self._waits_for(WaitKind.APPROVAL):
+            _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, text))
+
+    @workflow.update(name=names.STOP_AND_REPORT)
+    async def stop_and_report(self) -> str:
+        """End the work now and write the report from what is there. Acknowledged at once."""
+        if self._inbox.interruption is not None:
+            return "already stopping: the report is being written"
+        if self._inbox.closing and self._state.phase == VERIFICATION:
+            self._inbox.interrupt(StopReason.USER_STOPPED)
+            return "stopping: what was checked counts, and the report is written"
+        if self._inbox.closing:
+            return "already stopping: the report is being written"
+        self._inbox.interrupt(StopReason.USER_STOPPED)
+        if self._state.waiting is not None and not self._state.sources:
+            return "stopping before any work: what was planned is kept"
+        return "stopping: the report is written from what is there"
+
+    @workflow.update(name=names.ANSWER_CLARIFICATION)
+    async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
+        """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
+        said = inbox.read_answers(self._state, self._inbox.replies, answers, round)
+        self._inbox.replies.append(said)
+        return "taken: the run goes on with your answers" if any(said.answers) else "taken: the run goes on without"
+
+    @answer_clarification.validator
+    def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
+        _checked(lambda: inbox.read_answers(self._state, self._inbox.replies, answers, round))
+
+    @workflow.update(name=names.REPLY)
+    async def reply(self, text: Any) -> str:
+        """A text for whatever is waited for: an answer, or words for the planner."""
+        self._inbox.replies.append(inbox.read_reply(self._state, self._inbox.replies, text))
+        answers = self._waits_for(WaitKind.CLARIFICATION)
+        return "taken: the run goes on with your answer" if answers else self._made_anew()
+
+    @reply.validator
+    def _check_reply(self, text: Any) -> None:
+        _checked(lambda: inbox.read_reply(self._state, self._inbox.replies, text))
+
+    @workflow.update(name=names.REVISE_PLAN)
+    async def revise_plan(self, revision: Any, version: Any = None) -> str:
+        """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
+        said = inbox.read_revision(self._state, self._inbox.replies, revision, version)
+        self._inbox.replies.append(said)
+        if said.plan is None:
+            return self._made_anew()
+        return f"taken: the plan is version {said.plan.version} now; approve it to begin"
+
+    @revise_plan.validator
+    def _check_revision(self, revision: Any, version: Any = None) -> None:
+        _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, revision, version))
+
+    @workflow.update(name=names.APPROVE_PLAN)
+    async def approve_plan(self, version: Any, phrase: Any = None) -> str:
+        """Agree with the newest plan; `phrase` where the request wants one."""
+        self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase))
+        return f"approved: the research goes by plan version {version}"
+
+    @approve_plan.validator
+    def _check_approval(self, version: Any, phrase: Any = None) -> None:
+        _checked(lambda: inbox.read_approval(self._state, self._inbox.replies, version, phrase))
+
+    @workflow.update(name=names.REJECT_PLAN)
+    async def reject_plan(self, reason: Any = "") -> str:
+        """End the run without any work; the plan is kept."""
+        self._inbox.replies.append(inbox.read_rejection(self._state, self._inbox.replies, reason))
+        return "rejected: the run ends, and its plan is kept"
+
+    @reject_plan.validator
+    def _check_rejection(self, reason: Any = "") -> None:
+        _checked(lambda: inbox.read_rejection(self._state, self._inbox.replies, reason))
+
+    def _waits_for(self, kind: WaitKind) -> bool:
+        return self._state.waiting is not None and self._state.waiting.kind is kind
+
+    def _made_anew(self) -> str:
+        newest = self._state.plan.version + 1
+        return f"taken: the planner makes version {newest}; look at it with `research plan`, and approve it to begin"
+
+
+def _checked(read: Callable[[], R]) -> R:
+    try:
+        return read()
+    except inbox.Unacceptable as error:
+        raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
+
+
+class StateQueries:
+    """The part of a workflow that answers what its state tells."""
+
+    def _shown_state(self) -> ResearchState:
+        """The state to answer from."""
+        raise NotImplementedError
+
+    @workflow.query(name=names.PLAN)
+    def plan(self) -> PlanAnswer:
+        """Brief, nodes, and those of them that are sub-queries."""
+        state = self._shown_state()
+        plan = state.plan
+        return PlanAnswer(
+            version=plan.version,
+            approved_version=state.approved_version,
+            waiting=state.waiting,
+            brief=plan.brief,
+            nodes=plan.nodes,
+            sub_queries=plan.parts,
+        )
+
+    @workflow.query(name=names.DECISIONS)
+    def decisions(self) -> list[dict[str, Any]]:
+        """The decision log."""
+        return [decision.model_dump() for decision in self._shown_state().decisions]
+
+    @workflow.query(name=names.SOURCES)
+    def sources(self) -> list[Source]:
+        """Every source, read or skipped."""
+        return list(self._shown_state().sources.values())
+
+    @workflow.query(name=names.SESSION)
+    def session(self) -> dict[str, Any]:
+        """The whole state, also of a closed run."""
+        return self._shown_state().model_dump(mode="json")
+
+    @workflow.query(name=names.EVENTS)
+    def events(self, after: int = 0) -> EventPage:
+        """Progress after a sequence number."""
+        return page_after(self._shown_state(), after)

@@ -1,0 +1,375 @@
+"""Agents of a run: the request that each gets, and the merge of its results into the state. Pure.
+
+Results are merged in task order, and the first of an id remains.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from contracts.addresses import gap_id
+from contracts.agents import (
+    AT_ONCE,
+    AgentFindings,
+    AgentRecord,
+    AgentReport,
+    AgentRequest,
+    AgentShare,
+    AgentTask,
+    Ledger,
+    TaskResult,
+    pack_contract,
+)
+from contracts.evidence import Gap, Source
+from contracts.messages import ReadRecord
+from contracts.outcome import Counts
+from contracts.plan import PlanNode
+from contracts.presets import preset
+from contracts.request import Clarify, Verify
+from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
+from contracts.state import ResearchState
+from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
+from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
+from workflows.rules.sub_queries import queries_to_analyze
+
+LEAST_SECONDS: Final = 1.0
+REPORT_SHARE: Final = 0.2
+"""Largest share of an agent's time for its report, where its run has little time left."""
+MOST_KNOWN: Final = 100
+"""Queries, and pages, of a ledger: the cache has the others."""
+MOST_NOTES: Final = 10
+"""Failures of one agent that the state of its run has."""
+
+
+# --- the request ---------------------------------------------------------------------------------------------------
+def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds_left: float) -> AgentRequest:
+    """Return the request of one agent that starts now (seconds since the epoch).
+
+    `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
+    """
+    resolved, task = state.resolution, record.task
+    # The reads of all agents together remain within the limit of their run.
+    reads = max(1, resolved.limits.max_parallel_reads // AT_ONCE)
+    parallel = {"max_parallel": resolved.limits.max_parallel, "max_parallel_reads": reads}
+    own = preset(task.strategy, resolved.depth).model_copy(update=parallel)
+    limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
+    earlier = next((one for one in state.agents if one.task.id == task.continues), None)
+    before = AgentFindings()
+    if earlier and earlier.result:
+        before = findings_of_agent(state, earlier.result)
+        task = task.model_copy(update={"given": {**earlier.result.report.continuation, **task.given}})
+    ledger = ledger_of(state, record)
+    return AgentRequest(
+        task=task,
+        resolved=scoped_resolution(resolved, task, limits),
+        started_at=state.started_at,
+        deadline_at=now + limits.deadline_seconds,
+        approved_version=state.approved_version,
+        lost_providers=state.lost_providers,
+        packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
+        packed_before=pack_contract(before) if before != AgentFindings() else "",
+    )
+
+
+def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seconds_left: float) -> EffectiveLimits:
+    """Return the limits of an agent: those of its strategy, of its task and its share, whichever is least.
+
+    `seconds_left` is the run's remaining time for work. The agent's work ends after `task.seconds`, all of it after
+    `task.most_seconds`; the difference is the reserve for its report.
+    """
+    most = own.deadline_seconds if task.most_seconds is None else task.most_seconds
+    work = own.deadline_seconds - own.reserve_seconds if task.seconds is None else task.seconds
+    deadline = max(LEAST_SECONDS, min(most, seconds_left))
+    reserve = max(min(own.reserve_seconds, REPORT_SHARE * deadline), deadline - work)
+    sources = _least(own.max_sources, task.limits.max_sources, share.sources) or 0
+    return own.model_copy(
+        update={
+            "deadline_seconds": round(deadline, 3),
+            "reserve_seconds": round(min(reserve, deadline), 3),
+            "max_sources": sources,
+            "max_new_sources": min(own.max_new_sources, sources),
+            "max_model_calls": _least(own.max_model_calls, task.limits.max_model_calls, share.model_calls),
+            "max_tokens": _least(own.max_tokens, task.limits.max_tokens, share.tokens),
+            # The cost limit of a preset is for a whole run.
+            "max_cost_usd": _least(task.limits.max_cost_usd, share.cost_usd),
+        }
+    )
+
+
+def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
+    """Return the part of a run's request that an agent gets: how to search and with which engine, not the question."""
+    return ResolvedResearch(
+        research_id=resolved.research_id,
+        query=task.text,
+        language=resolved.language,
+        strategy=task.strategy,
+        mode=resolved.mode,
+        depth=resolved.depth,
+        engine=resolved.engine,
+        models=resolved.models,
+        model_host=resolved.model_host,
+        model_prices=resolved.model_prices,
+        reasoning_tokens=resolved.reasoning_tokens,
+        reasoning_tiers=resolved.reasoning_tiers,
+        providers=resolved.providers,
+        search=resolved.search,
+        corpus=resolved.corpus,
+        web=resolved.web,
+        limits=limits,
+        gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),
+        verify=Verify.OFF,
+        checks=EffectiveChecks(),
+        tenant=resolved.tenant,
+        priority=resolved.priority,
+        search_attributes=resolved.search_attributes,
+        canary=resolved.canary,
+        exclude=resolved.exclude,
+        configuration_digest=resolved.configuration_digest,
+        product_version=resolved.product_version,
+        egress=resolved.egress,
+    )
+
+
+def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> ResearchState:
+    """Return the first state of an agent, at `now` (seconds since the epoch). Raises ValueError for broken requests."""
+    if request.packed_state:
+        return ResearchState.unpack(request.packed_state)
+    before = request.before()
+    state = ResearchState(
+        resolved=request.resolved,
+        resolved_entry=resolved_entry,
+        status=RunStatus.RUNNING,
+        task=request.task,
+        ledger=request.ledger(),
+        approved_version=request.approved_version,
+        lost_providers=dict(request.lost_providers),
+        started_at=request.started_at,
+        clock_started_at=now,
+        deadline_at=request.deadline_at,
+        sources={source.id: source for source in before.sources},
+        aliases=dict(before.aliases),
+        findings=before.findings,
+        evidence={item.id: item for item in before.evidence},
+        gaps=before.gaps,
+        notebook=list(before.notebook),
+    )
+    state.note_entry(resolved_entry)
+    return state
+
+
+def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
+    """Divide the rest of a budget into equal shares; the first ones get an indivisible remainder."""
+
+    def part(whole: int, place: int) -> int:
+        return whole // number + (place < whole % number)
+
+    return [
+        AgentShare(
+            sources=part(left.sources, place),
+            model_calls=None if left.model_calls is None else part(left.model_calls, place),
+            tokens=None if left.tokens is None else left.tokens // number,
+            cost_usd=None if left.cost_usd is None else left.cost_usd / number,
+        )
+        for place in range(number)
+    ]
+
+
+def _least(*values: float | None) -> int | None:
+    given = [value for value in values if value is not None]
+    return min(given) if given else None  # type: ignore[return-value]  # costs are floats, all others are whole
+
+
+# --- the ledger ----------------------------------------------------------------------------------------------------
+def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
+    """Return the queries and pages of a run when the task was given, without those of parallel agents."""
+    queries = state.query_ledger[: record.known_queries]
+    known = list(state.sources.values())[: record.known_sources]
+    pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
+    plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False}
+    return Ledger(queries=queries[-MOST_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MOST_KNOWN:]])
+
+
+def known_record(page: Source) -> ReadRecord:
+    """Return the record of a page of a ledger. Raises ValueError for a page that was not read."""
+    if page.text is None or page.content_hash is None:
+        raise ValueError("a page of a ledger was read")
+    return ReadRecord(
+        url=page.url,
+        title=page.title,
+        publisher=page.publisher,
+        content_hash=page.content_hash,
+        text=page.text,
+        pages=page.pages,
+        quality=page.found_quality or page.quality,
+        quality_reason=page.quality_reason,
+        best_quality=page.best_quality,
+        cached=True,
+        entry=page.entry,
+    )
+
+
+# --- the result ----------------------------------------------------------------------------------------------------
+def task_result(
+    state: ResearchState, counts: Counts, reason: StopReason, report: AgentReport, problem: str = ""
+) -> TaskResult:
+    """Return the result of an agent: everything in its own state."""
+    findings = AgentFindings(
+        sources=list(state.sources.values()),
+        aliases=state.aliases,
+        findings=state.findings,
+        evidence=list(state.evidence.values()),
+        gaps=state.gaps,
+        queries=state.query_ledger,
+        notebook=state.notebook,
+        unanalyzed=bool(queries_to_analyze(state)),
+        duplicates=state.duplicates,
+        documents_searched=state.documents_searched,
+        term_documents=state.term_documents,
+        lost_providers=state.lost_providers,
+    )
+    return TaskResult(
+        agent_id=state.scope,
+        task=state.resolved.query if state.resolved else "",
+        stop_reason=reason,
+        problem=problem,
+        report=report,
+        finding_ids=[finding.id for finding in state.findings],
+        source_ids=[source.id for source in state.readable_sources()],
+        gap_ids=[gap.id for gap in state.unaddressed_gaps()],
+        counts=counts,
+        usage=state.usage.model_copy(update={"active_seconds": 0.0}),
+        usage_by_role=state.usage_by_role,
+        engine_by_role=state.engine_by_role,
+        models_used=state.models_used,
+        prompt_versions=state.prompt_versions,
+        degraded=state.degraded,
+        failed_branches=state.failed_branches,
+        packed=pack_contract(findings),
+    )
+
+
+def findings_of_agent(state: ResearchState, result: TaskResult) -> AgentFindings:
+    """Return the findings of an earlier agent of this run, as they are in the state now."""
+    finding_ids, source_ids, gap_ids = set(result.finding_ids), set(result.source_ids), set(result.gap_ids)
+    findings = [finding for finding in state.findings if finding.id in finding_ids]
+    passages = {key for finding in findings for key in finding.evidence_ids} | set(result.report.cited)
+    return AgentFindings(
+        sources=[source for source in state.sources.values() if source.id in source_ids],
+        aliases={url: name for url, name in state.aliases.items() if name in source_ids},
+        findings=findings,
+        evidence=[item for item in state.evidence.values() if item.id in passages],
+        gaps=[gap for gap in state.gaps if gap.id in gap_ids],
+    )
+
+
+# --- the merge -----------------------------------------------------------------------------------------------------
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> set[str]:
+    """Take over the results of an agent; the ids of passages that were dropped because other ones have them.
+
+    Its findings belong to the node of its task; its searches are in the list of queries.
+    """
+    found, node = result.findings(), task.plan_node
+    clashing = state.clashing_ids(found.evidence)
+    state.evidence = {item.id: item for item in found.evidence if item.id not in clashing} | state.evidence
+    known = {finding.id for finding in state.findings}
+    of_agent = {"sub_query_id": node, "iteration": state.iteration}
+    state.findings = state.findings + [
+        finding.model_copy(update=of_agent)
+        for finding in found.findings
+        if finding.id not in known and clashing.isdisjoint(finding.evidence_ids)
+    ]
+    if not result.is_stub:
+        state.gaps = _merge_gaps(state, found, node)
+    new_sources = _merge_sources(state, found, node)
+    _merge_node(state, task, result, found, new_sources)
+    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.queries)]
+    for entry in found.notebook:
+        state.note_entry(entry)
+    state.duplicates += found.duplicates
+    if found.documents_searched is not None:
+        state.documents_searched = found.documents_searched
+    state.term_documents = {**found.term_documents, **state.term_documents}
+    state.lost_providers = {**found.lost_providers, **state.lost_providers}
+    state.engine_by_role = {**state.engine_by_role, **result.engine_by_role}
+    state.prompt_versions = {**state.prompt_versions, **result.prompt_versions}
+    state.models_used = _union(state.models_used, result.models_used)
+    state.degraded = _union(state.degraded, _notes_of(task, result.degraded))
+    state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
+    return clashing
+
+
+def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[Gap]:
+    """Return the gaps of run and agent; gaps of an earlier agent for this task that are not stated again are closed."""
+    origin, stated = f"sub_query:{node}", {gap.id for gap in found.gaps}
+    of_node = {"origin": origin, "iteration": state.iteration}
+    gaps = {gap.id: gap for gap in state.gaps}
+    for gap in state.gaps:
+        if gap.origin == origin and gap.status is GapStatus.OPEN and gap.id not in stated:
+            gaps[gap.id] = gap.model_copy(update={"status": GapStatus.SUPERSEDED})
+    for gap in found.gaps:
+        known = gaps.get(gap.id)
+        if known is None or (known.origin == origin and known.status is GapStatus.SUPERSEDED):
+            gaps[gap.id] = gap.model_copy(update=of_node)
+    return list(gaps.values())
+
+
+def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int:
+    """Take over sources, with the node among their sub-queries; the number of newly readable ones."""
+    sources, new = dict(state.sources), 0
+    for source in found.sources:
+        known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
+        owners = _union(known.sub_query_ids if known else [], [node])
+        if known is None or (is_readable and known.status is not SourceStatus.FULL):
+            update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": owners}
+            sources[source.id] = source.model_copy(update=update)
+            new += is_readable
+        else:
+            update = {
+                "sub_query_ids": owners,
+                "hit_entries": _union(known.hit_entries, source.hit_entries),
+                "analyzed": known.analyzed or source.analyzed,
+            }
+            sources[source.id] = known.model_copy(update=update)
+    state.sources = sources
+    state.aliases = {**found.aliases, **state.aliases}
+    return new
+
+
+def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: AgentFindings, new: int) -> None:
+    """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
+    node = next((node for node in state.plan.nodes if node.id == task.plan_node), None)
+    if node is None:
+        return
+    stated = node.stated_gaps if result.is_stub else result.gap_ids
+    if not result.finding_ids and not stated and not result.is_stub:
+        stated = [_state_silence(state, node, result.problem)]
+    of_node = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
+    update = {
+        "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
+        "error": result.problem if result.is_stub else None,
+        "finding_count": len(_union(of_node, result.finding_ids)),
+        "result_count": node.result_count + sum(record.found for record in found.queries),
+        "new_source_count": node.new_source_count + new,
+        "duplicate_count": node.duplicate_count + found.duplicates,
+        "stated_gaps": list(stated),
+    }
+    state.plan = state.plan.with_nodes(node.model_copy(update=update))
+    if not found.unanalyzed:
+        state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
+
+
+def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:
+    """Open the gap of a task without findings, and return its id."""
+    # An agent that was cut short proves nothing about what can be found.
+    cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
+    silent = silent_gap(node.model_copy(update=cut_short))
+    state.gaps = reopen_stated(state.gaps, [silent])
+    state.gaps = [*state.gaps, *open_gaps(state, [silent], f"sub_query:{node.id}")]
+    return gap_id(silent.description)
+
+
+def _notes_of(task: AgentTask, notes: Sequence[str]) -> list[str]:
+    return [f"{task.id}: {note}"[:300] for note in notes[:MOST_NOTES]]
+
+
+def _union(first: Iterable[str], other: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*first, *other]))

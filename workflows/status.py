@@ -1,0 +1,182 @@
+"""The state of a run or of an agent in a few figures."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from temporalio import workflow
+
+from contracts.agents import AgentRecord, progress_of_agent
+from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
+from contracts.state import ResearchState
+from contracts.texts import as_markdown, plural
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
+from workflows.phases.checking import with_verification
+from workflows.run.context import RunContext, Watchers, elapsed_seconds
+from workflows.strategies import strategy_of
+
+QUESTION_CHARACTERS: Final = 400
+WAITS: Final = 3
+MOST_AGENTS: Final = 12
+AGENT_MARKS: Final = {
+    AgentStatus.QUEUED: "○",
+    AgentStatus.RUNNING: "▸",
+    AgentStatus.DONE: "✔",
+    AgentStatus.CUT_OFF: "■",
+    AgentStatus.FAILED: "✖",
+}
+MARKS = {
+    NodeStatus.PENDING: "○",
+    NodeStatus.EXECUTING: "▸",
+    NodeStatus.COMPLETED: "✔",
+    NodeStatus.FAILED: "✖",
+    NodeStatus.SKIPPED: "–",
+}
+
+
+def status_of(state: ResearchState, now: float) -> ResearchStatus:
+    """The state in a few figures; the same function serves running workflows and stored sessions."""
+    resolved = state.resolved
+    limit = resolved.limits.deadline_seconds if resolved else 0.0
+    ended = state.result is not None
+    elapsed = state.usage.active_seconds if ended else elapsed_seconds(state, now)
+    last = state.decisions[-1] if state.decisions else None
+    return ResearchStatus(
+        research_id=resolved.research_id if resolved else "",
+        query=resolved.query if resolved else "",
+        status=state.status,
+        phase=state.phase,
+        iteration=state.iteration,
+        limits=resolved.limits if resolved else None,
+        max_iterations=resolved.limits.max_iterations if resolved else 1,
+        strategy=resolved.strategy if resolved else "supervisor",
+        progress=with_verification(strategy_of(resolved.strategy).progress(state), state) if resolved else Progress(),
+        agents=[progress_of_agent(record) for record in state.agents],
+        engine=resolved.engine.value if resolved else "",
+        corpus=resolved.corpus.name if resolved and resolved.corpus else None,
+        egress=resolved.egress if resolved else "",
+        web=resolved.web if resolved else False,
+        providers=resolved.providers if resolved else [],
+        advice=resolved.advice if resolved else [],
+        waiting=None if ended else state.waiting,
+        counts=state.counts(),
+        usage=state.usage,
+        usage_by_role=state.usage_by_role,
+        usage_by_phase=state.usage_by_phase,
+        verification=state.result.verification if state.result else state.verification.summary,
+        elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
+        deadline_seconds=limit,
+        last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
+        last_failure=state.last_failure,
+        degraded=state.degraded,
+        guidance=[each for each in state.guidance if each.origin in (PERSON, HOOK)],
+        outcome=state.result.outcome if state.result else None,
+        stop_reason=state.result.stop_reason if state.result else None,
+        started_at=state.started_at,
+        ended_at=state.result.ended_at if state.result else None,
+    )
+
+
+class CurrentDetails:
+    """The current details of a workflow, written once for all that happens at one moment: nothing in the history."""
+
+    def __init__(self, write: Callable[[], str]) -> None:
+        self._write = write
+        self._due = False
+
+    def renew(self) -> None:
+        """Have them written after all that happens now."""
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._renew)
+
+    def _renew(self) -> None:
+        self._due = False
+        workflow.set_current_details(self._write())
+
+
+class DetailsWatchers(Watchers):
+    """Renews the current details whenever something happens."""
+
+    def __init__(self, show: Callable[[], None]) -> None:
+        self._show = show
+
+    def changed(self, run: RunContext) -> None:
+        """Renew the current details."""
+        del run
+        self._show()
+
+
+def details_markdown(
+    state: ResearchState,
+    now: float,
+    question: str = "",
+    awaiting: Sequence[Awaited] = (),
+    queued: ResearchStatus | None = None,
+) -> str:
+    """Question, phase, cost, what is waited for, sub-queries, last decision: what a person wants to know at a glance.
+
+    `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
+    """
+    resolved = state.resolved
+    asked = _show(resolved.query if resolved else question, QUESTION_CHARACTERS)
+    waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:WAITS]]
+    if len(awaiting) > WAITS:
+        waits.append(f"and for {len(awaiting) - WAITS} more")
+    if resolved is None:
+        stands = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
+        return "\n\n".join(part for part in (f"**{asked}**" if asked else "", stands, *waits) if part)
+    elapsed = max(0.0, elapsed_seconds(state, now) - state.active_seconds_before)
+    head = (
+        f"**{state.status.value}** · {state.phase or 'starting'} · "
+        f"iteration {state.iteration} of {resolved.limits.max_iterations} · "
+        f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s"
+    )
+    figures = (
+        f"{plural(len(state.readable_sources()), 'source')} · {plural(len(state.findings), 'finding')} · "
+        f"{plural(len(state.unaddressed_gaps()), 'open gap')} · {plural(state.usage.model_calls, 'model call')} · "
+        f"{_cost(state)}"
+    )
+    lines = [f"**{asked}**", "", head, "", *_asked_of_person(state), figures, ""]
+    lines += [line for wait in waits for line in (wait, "")]
+    # Where the work is done in steps, these tell more than their many searches.
+    steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
+    lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
+    lines += [_agent_line(record) for record in state.agents[-MOST_AGENTS:]]
+    if state.decisions:
+        last = state.decisions[-1]
+        lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
+    if state.last_failure:
+        lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
+    return "\n".join(lines)
+
+
+def _agent_line(record: AgentRecord) -> str:
+    """An agent with its task and the workflow where it can be looked at."""
+    brought = f" · {plural(len(record.result.finding_ids), 'finding')}" if record.result else ""
+    where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
+    return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
+
+
+def _asked_of_person(state: ResearchState) -> list[str]:
+    """What a person is waited for, and the commands that answer."""
+    waiting, resolved = state.waiting, state.resolved
+    if waiting is None or resolved is None or state.result is not None:
+        return []
+    until = waiting.expires_at[:16].replace("T", " ")
+    lines = [f"**waiting for {waiting.describe()}**, until {until} UTC", ""]
+    lines += [f"{place}. {_show(question, 300)}" for place, question in enumerate(waiting.questions, start=1)]
+    lines += ["", *(f"    {way}" for way in waiting.ways(resolved.research_id)), ""]
+    return lines
+
+
+def _cost(state: ResearchState) -> str:
+    cap = state.resolved.limits.max_cost_usd if state.resolved else None
+    if state.usage.cost_usd is None and not state.usage.known_cost_usd:
+        return "cost unknown"
+    cost = f"{state.usage.known_cost_usd:.2f} USD" + (" and more" if state.usage.cost_usd is None else "")
+    return cost if cap is None else f"{cost} of at most {cap:.2f}"
+
+
+def _show(text: str, characters: int) -> str:
+    return as_markdown(text, characters, 4 * characters)
