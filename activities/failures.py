@@ -1,7 +1,7 @@
 """Failures of calls to the outside, as Temporal sees them: their type, whether they may pass, when to try again.
 
 `FAILURES` lists every error with its reason. A failure that may pass is retried by Temporal until the time of its call
-is over (`workflows/run/activity_options.py`); any other ends the call at once. Nothing here counts failures.
+is over (`workflows/run/calls.py`); any other ends the call at once. Nothing here counts failures.
 
 A workflow finds the type (`contracts.failures`) and one dictionary in `details`:
 

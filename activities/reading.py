@@ -58,7 +58,7 @@ class ReadingActivities:
         """Fetch, extract and archive one document; the text stays in the content store."""
         async with attempt(READING):
             check_permission(request.permission)
-            if request.holds_private:
+            if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             request, hit = await self._notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)

@@ -26,7 +26,7 @@ from contracts.messages import (
     SessionRef,
     StateChange,
 )
-from contracts.notebooks import AnalysisEntry, HitsEntry, without_told
+from contracts.notebooks import AnalysisEntry, HitsEntry, without_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
@@ -265,18 +265,18 @@ async def changed_state(
     before: dict[str, Any] = {}
     if change.base:
         try:
-            before = without_told(without_report(json.loads(await sessions.load(research_id) or "{}")))
+            before = without_entry_texts(without_report(json.loads(await sessions.load(research_id) or "{}")))
         except ContentCorrupt:
             raise _another_session() from None
         known = digest_of(before)
         if known == change.digest:
-            return await notebooks.with_told(before)
+            return await notebooks.with_entry_texts(before)
         if known != change.base:
             raise _another_session()
     after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
     if digest_of(after) != change.digest:
         raise _another_session()
-    return await notebooks.with_told(after)
+    return await notebooks.with_entry_texts(after)
 
 
 def without_report(state: dict[str, Any]) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from contracts.roles import SourceExtract
 from providers.interfaces import ContentStore, IsolatedCalls, Notebooks
 from providers.verification.passage_selection import select_passages
 
-SELECTED: Final = f"{__name__}:select_plainly"
+SELECTED: Final = f"{__name__}:select_in_subprocess"
 
 Selected = list[list[tuple[int, int, int, float, bool, str]]]
 """By question: number of the text, start, end, relevance, whether numeric, heading."""
 
 
-def select_plainly(
+def select_in_subprocess(
     questions: Sequence[str], texts: Sequence[str], language: str, most: int, most_of_a_text: int
 ) -> Selected:
     """`select_passages` for a child process, with the heading above each passage."""

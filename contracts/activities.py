@@ -11,10 +11,12 @@ from contracts.messages import (
     ApplyRequest,
     CheckedProviders,
     CheckProvidersRequest,
-    Concluded,
-    ConcludeRequest,
     DocumentPiece,
     DocumentPieceRequest,
+    ExtractClaimsRequest,
+    ExtractedClaims,
+    FinalizedVerification,
+    FinalizeVerificationRequest,
     JoinRequest,
     Prepared,
     PrepareRequest,
@@ -30,8 +32,6 @@ from contracts.messages import (
     SelectionRequest,
     SessionRef,
     TurnRequest,
-    Weighed,
-    WeighRequest,
 )
 
 
@@ -95,20 +95,20 @@ async def render_report(request: RenderRequest) -> RenderedReport:
     raise AssertionError("a signature is never run")
 
 
-@activity.defn(name="weigh_claims")
-async def weigh_claims(request: WeighRequest) -> Weighed:
+@activity.defn(name="extract_claims")
+async def extract_claims(request: ExtractClaimsRequest) -> ExtractedClaims:
     """Find the claims of a draft, and what a checker is to be asked of them."""
     raise AssertionError("a signature is never run")
 
 
-@activity.defn(name="conclude_check")
-async def conclude_check(request: ConcludeRequest) -> Concluded:
+@activity.defn(name="finalize_verification")
+async def finalize_verification(request: FinalizeVerificationRequest) -> FinalizedVerification:
     """Put verdicts together, and choose which corrections stand."""
     raise AssertionError("a signature is never run")
 
 
 @activity.defn(name="apply_corrections")
-async def apply_corrections(request: ApplyRequest) -> Weighed:
+async def apply_corrections(request: ApplyRequest) -> ExtractedClaims:
     """Put proposals into a draft, and find what a checker is to be asked of it."""
     raise AssertionError("a signature is never run")
 
@@ -130,8 +130,8 @@ SIGNATURES = (
     join_report,
     save_session,
     render_report,
-    weigh_claims,
-    conclude_check,
+    extract_claims,
+    finalize_verification,
     apply_corrections,
     read_document,
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, QueryRecord, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
@@ -22,7 +22,7 @@ AT_ONCE: Final = 3
 """Agents that work side by side at most, where nobody says otherwise."""
 
 
-class AgentLimits(Terse):
+class AgentLimits(CompactModel):
     """What an agent may use at most, where that is less than its share; None: its share."""
 
     max_sources: int | None = None
@@ -31,7 +31,7 @@ class AgentLimits(Terse):
     max_cost_usd: float | None = None
 
 
-class AgentTask(Terse):
+class AgentTask(CompactModel):
     """What one agent is to find out."""
 
     id: str = Field(pattern=AGENT_ID.pattern)
@@ -122,7 +122,7 @@ class AgentReport(Contract):
     """Plain JSON for an agent that continues this one: references, not texts."""
 
 
-class TaskResult(Terse):
+class TaskResult(CompactModel):
     """What one agent brings back, however it ended: it never raises.
 
     Its findings, sources and gaps are in the run's state by the time that a strategy sees the result.
@@ -181,7 +181,7 @@ class AgentRecord(Contract):
         return self.status in (AgentStatus.DONE, AgentStatus.FAILED)
 
 
-class AgentRequest(Terse):
+class AgentRequest(CompactModel):
     """The one argument of the workflow `research-agent`: all that an agent is told."""
 
     task: AgentTask
@@ -208,13 +208,13 @@ class AgentRequest(Terse):
         return AgentFindings.model_validate(unpack_json(self.packed_before)) if self.packed_before else AgentFindings()
 
 
-class PrepareAgentRequest(Terse):
+class PrepareAgentRequest(CompactModel):
     """Keep what an agent was given in the notebook of its run."""
 
     resolved: ResolvedResearch
 
 
-class PreparedAgent(Terse):
+class PreparedAgent(CompactModel):
     """What calls of an agent refer to."""
 
     resolved_entry: str

@@ -27,24 +27,24 @@ class StrictContract(Contract):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Terse(Contract):
+class CompactModel(Contract):
     """A frozen value that is written without what has its default value, in itself and in all that it holds.
 
     What one activity or another is asked and answers stands in every history; no person relies on its shape.
     """
 
     @model_serializer(mode="wrap")
-    def write_tersely(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    def write_compactly(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
         """The fields that say something."""
         written: dict[str, Any] = write(self)
-        return written if info.context == WHOLE else _tersely(self, written)
+        return written if info.context == WHOLE else _compact(self, written)
 
     def whole(self) -> dict[str, Any]:
         """All fields as JSON, for people and programs of theirs."""
         return self.model_dump(mode="json", context=WHOLE)
 
 
-def _tersely(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:
+def _compact(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:
     """What was written of a model, without its defaults and without what is computed from its fields."""
     fields, defaults = type(value).model_fields, _defaults(type(value))
     held = {name: getattr(value, name) for name in written if name in fields}
@@ -65,10 +65,10 @@ def _defaults(kind: type[BaseModel]) -> dict[str, Any]:
 def _within(value: Any, written: Any) -> Any:
     if type(value) in PLAIN:  # in workflows, asking with isinstance takes fifty times as long
         return written
-    if isinstance(value, Terse):
+    if isinstance(value, CompactModel):
         return written
     if isinstance(value, BaseModel):
-        return _tersely(value, written)
+        return _compact(value, written)
     if isinstance(value, dict):
         return {key: _within(item, each) for item, (key, each) in zip(value.values(), written.items(), strict=True)}
     if isinstance(value, (list, tuple)):

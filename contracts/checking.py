@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 from contracts.evidence import Claim, ClaimKind, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
-class ShownPassage(Terse):
+class ShownPassage(CompactModel):
     """A passage with the words around it in the stored text of its source."""
 
     evidence_id: str
@@ -26,7 +26,7 @@ class ShownPassage(Terse):
         return self.before + self.quote + self.after
 
 
-class AskedClaim(Terse):
+class AskedClaim(CompactModel):
     """A claim as a checker is shown it: the sentence in plain text, its parts, and the passages that it cites."""
 
     fingerprint: str
@@ -37,13 +37,13 @@ class AskedClaim(Terse):
     passages: list[ShownPassage] = []
 
 
-class AskedEntry(Terse):
+class AskedEntry(CompactModel):
     """The claims of one text that a checker is to judge, the most important first."""
 
     claims: list[AskedClaim] = []
 
 
-class ClaimAnswer(Terse):
+class ClaimAnswer(CompactModel):
     """What the checker said of a claim, as far as it can be used."""
 
     fingerprint: str
@@ -53,13 +53,13 @@ class ClaimAnswer(Terse):
     """The words of the passages that it rests on, as they are stored."""
 
 
-class AnswersEntry(Terse):
+class AnswersEntry(CompactModel):
     """What one call of a checker brought."""
 
     answers: list[ClaimAnswer] = []
 
 
-class WeighedClaim(Terse):
+class ExtractedClaim(CompactModel):
     """A claim of a draft with what is known of it without a model."""
 
     claim: Claim
@@ -72,7 +72,7 @@ class WeighedClaim(Terse):
     """Whether it is a row of a table or a quoted passage, which rules alone correct."""
 
 
-class CheckedSource(Terse):
+class CheckedSource(CompactModel):
     """Where the stored text of a source lies."""
 
     id: str
@@ -81,7 +81,7 @@ class CheckedSource(Terse):
     text: DocumentRef
 
 
-class ClaimsEntry(Terse):
+class ClaimsEntry(CompactModel):
     """The claims of one draft, and what they are compared with."""
 
     draft: DocumentRef
@@ -89,7 +89,7 @@ class ClaimsEntry(Terse):
     language: str = "en"
     written_freely: bool = True
     """Whether a sentence without a citation may be a claim."""
-    claims: list[WeighedClaim] = []
+    claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
     """Every passage of the run."""
     sources: list[CheckedSource] = []
@@ -110,7 +110,7 @@ class CorrectionAction(StrEnum):
     REMOVE = "remove"
 
 
-class DoubtfulClaim(Terse):
+class DoubtfulClaim(CompactModel):
     """A claim as a corrector is shown it."""
 
     number: int
@@ -126,7 +126,7 @@ class DoubtfulClaim(Terse):
     kind: ClaimKind = ClaimKind.GENERAL
 
 
-class DoubtfulEntry(Terse):
+class DoubtfulEntry(CompactModel):
     """What is to be corrected of one draft, the most important first, rows and quoted passages behind the others."""
 
     claims: list[DoubtfulClaim] = []
@@ -134,7 +134,7 @@ class DoubtfulEntry(Terse):
     """The candidates that were no evidence of the run before."""
 
 
-class Proposal(Terse):
+class Proposal(CompactModel):
     """What a corrector proposes for a claim."""
 
     number: int
@@ -145,13 +145,13 @@ class Proposal(Terse):
     reason: str = ""
 
 
-class ProposalsEntry(Terse):
+class ProposalsEntry(CompactModel):
     """What one call of a corrector brought."""
 
     proposals: list[Proposal] = []
 
 
-class PlacedProposal(Terse):
+class PlacedProposal(CompactModel):
     """A proposal with the place of its text in the corrected draft."""
 
     proposal: Proposal
@@ -159,7 +159,7 @@ class PlacedProposal(Terse):
     end: int = 0
 
 
-class CorrectedEntry(Terse):
+class CorrectedEntry(CompactModel):
     """A draft with every proposal in it, to be checked before any of them is taken over."""
 
     before: str
@@ -174,7 +174,7 @@ class CorrectedEntry(Terse):
     """Passages that it cites and that were no evidence of the run before."""
 
 
-class Correction(Terse):
+class Correction(CompactModel):
     """What was done about a claim, and whether it was checked again."""
 
     claim_id: str
@@ -187,7 +187,7 @@ class Correction(Terse):
     """What the check says of the text that stands now."""
 
 
-class CorrectionsEntry(Terse):
+class CorrectionsEntry(CompactModel):
     """The corrections of a run, in order."""
 
     corrections: list[Correction] = []
@@ -261,7 +261,7 @@ class ReviewSummary(Contract):
     """What the first draft scored, where a revision was written."""
 
 
-class Verification(Terse):
+class Verification(CompactModel):
     """How far the verification of a run is: hashes of entries, and figures."""
 
     claims_entry: str = ""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from contracts.addresses import canonical_url
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
 from contracts.vocabulary import (
@@ -189,7 +189,7 @@ class CheckMethod(StrEnum):
     NONE = "none"
 
 
-class ClaimPart(Terse):
+class ClaimPart(CompactModel):
     """One of several things that a sentence asserts, fit to be judged by itself."""
 
     text: str
@@ -199,7 +199,7 @@ class ClaimPart(Terse):
     """Range of the draft or, once placed, of the report: within the claim's."""
 
 
-class Claim(Terse):
+class Claim(CompactModel):
     """A statement of a draft that can be true or false.
 
     The id follows from its words, its evidence and how often both stood before in the same draft: neither other
@@ -226,7 +226,7 @@ class Claim(Terse):
         return bool(self.evidence_ids)
 
 
-class ClaimVerdict(Terse):
+class ClaimVerdict(CompactModel):
     """What is said of the claim of that id."""
 
     claim_id: str
@@ -242,7 +242,7 @@ class ClaimVerdict(Terse):
     """How much the claim matters to the report, 0 to 1; None where nobody weighed it."""
 
 
-class VerdictsEntry(Terse):
+class VerdictsEntry(CompactModel):
     """The verdicts of one draft, as an entry of the notebook."""
 
     draft_hash: str = ""

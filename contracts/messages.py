@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import Field
 
 from contracts.addresses import evidence_id
-from contracts.base import Terse
+from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
 from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
 from contracts.notebooks import refer_source
@@ -17,7 +17,7 @@ from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
 
 
-class PrepareRequest(Terse):
+class PrepareRequest(CompactModel):
     """Input of `prepare_research`."""
 
     research_id: str
@@ -27,7 +27,7 @@ class PrepareRequest(Terse):
     """True when the history starts anew: the session's own resolution stays as it is."""
 
 
-class Prepared(Terse):
+class Prepared(CompactModel):
     """Output of `prepare_research`."""
 
     resolved: ResolvedResearch
@@ -41,13 +41,13 @@ class Prepared(Terse):
     """Whether the run may begin at once; else it asks for its turn."""
 
 
-class SessionRef(Terse):
+class SessionRef(CompactModel):
     """A saved session."""
 
     research_id: str
 
 
-class TurnRequest(Terse):
+class TurnRequest(CompactModel):
     """A run that wants to begin."""
 
     research_id: str
@@ -56,7 +56,7 @@ class TurnRequest(Terse):
     """The place that the run was told last; 0 for none yet."""
 
 
-class QueueTurn(Terse):
+class QueueTurn(CompactModel):
     """Whether a run may begin."""
 
     place: int = 0
@@ -67,7 +67,7 @@ class QueueTurn(Terse):
     """When to ask again."""
 
 
-class SearchRequest(Terse):
+class SearchRequest(CompactModel):
     """One query to one provider."""
 
     research_id: str
@@ -104,7 +104,7 @@ class SearchRequest(Terse):
     """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
 
-class SearchResponse(Terse):
+class SearchResponse(CompactModel):
     """Hits in rank order, and what the provider can say of the words."""
 
     provider: str
@@ -126,7 +126,7 @@ class SearchResponse(Terse):
     """Hash of the stored entry with the hits as they are: what is here are labels. None: all is here."""
 
 
-class ReadRequest(Terse):
+class ReadRequest(CompactModel):
     """One document to read."""
 
     tenant: str = "default"
@@ -151,7 +151,7 @@ class ReadRequest(Terse):
     """Hosts that every address on the way to the page must belong to; empty means any."""
     domains_deny: list[str] = []
     """Hosts that none may belong to."""
-    holds_private: bool = False
+    exposes_private_text: bool = False
     """The address carries words that only this run knows: it is refused. False in old histories."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
@@ -163,7 +163,7 @@ class ReadRequest(Terse):
     """Time for which a site that does not answer, or answers 5xx, is tried."""
 
 
-class ReadRecord(Terse):
+class ReadRecord(CompactModel):
     """What reading gave, in short: the rest is in an entry of the notebook, the text itself in the content store."""
 
     url: str = ""
@@ -192,7 +192,7 @@ class ReadRecord(Terse):
     """Hash of the stored entry about it; None: all is here."""
 
 
-class CheckProvidersRequest(Terse):
+class CheckProvidersRequest(CompactModel):
     """Which search providers are to be looked at before a run begins."""
 
     research_id: str
@@ -202,14 +202,14 @@ class CheckProvidersRequest(Terse):
     """Without a valid one nothing is asked."""
 
 
-class CheckedProviders(Terse):
+class CheckedProviders(CompactModel):
     """What the workers that search say of them."""
 
     unavailable: dict[str, str] = {}
     """Name → why it cannot be asked, with what to do about it; the others can."""
 
 
-class StateChange(Terse):
+class StateChange(CompactModel):
     """A run's state as a change of the one that is stored (`contracts.state_changes`).
 
     Whoever applies it compares both digests: a state is never put together from parts that do not belong together.
@@ -223,7 +223,7 @@ class StateChange(Terse):
     """The change as compressed JSON in base85."""
 
 
-class SaveRequest(Terse):
+class SaveRequest(CompactModel):
     """A checkpoint."""
 
     research_id: str
@@ -235,7 +235,7 @@ class SaveRequest(Terse):
     """True where the run waits for a person: another one may begin in its place."""
 
 
-class RenderRequest(Terse):
+class RenderRequest(CompactModel):
     """Make the three forms of the report from the state (whose `draft` names the text)."""
 
     research_id: str
@@ -243,7 +243,7 @@ class RenderRequest(Terse):
     change: StateChange
 
 
-class RenderedReport(Terse):
+class RenderedReport(CompactModel):
     """The report with numbers, in the content store; its beginning of up to 128 KB also here.
 
     The result of the workflow holds it to be read; here it is compressed JSON in base85 (`packed`).
@@ -264,7 +264,7 @@ class RenderedReport(Terse):
         return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
 
 
-class DocumentPieceRequest(Terse):
+class DocumentPieceRequest(CompactModel):
     """A piece of a stored document, for clients that reach only the engine."""
 
     research_id: str
@@ -276,7 +276,7 @@ class DocumentPieceRequest(Terse):
     limit: int = 1_000_000
 
 
-class DocumentPiece(Terse):
+class DocumentPiece(CompactModel):
     """At most 1 MB of a document."""
 
     text: str
@@ -284,7 +284,7 @@ class DocumentPiece(Terse):
     size: int = 0
 
 
-class WeighRequest(Terse):
+class ExtractClaimsRequest(CompactModel):
     """Find the claims of the newest draft, and judge what rules can."""
 
     research_id: str
@@ -294,7 +294,7 @@ class WeighRequest(Terse):
     """Hashes of the entries of earlier answers."""
 
 
-class Weighed(Terse):
+class ExtractedClaims(CompactModel):
     """What is to be asked of a checker."""
 
     claims_entry: str
@@ -305,7 +305,7 @@ class Weighed(Terse):
     claims: int = 0
 
 
-class ConcludeRequest(Terse):
+class FinalizeVerificationRequest(CompactModel):
     """Put the verdicts on a draft together; with `corrected` decide which corrections stand."""
 
     research_id: str
@@ -324,7 +324,7 @@ class ConcludeRequest(Terse):
     """Whether what is doubtful is to be corrected: passages are looked for then."""
 
 
-class Concluded(Terse):
+class FinalizedVerification(CompactModel):
     """The verdicts on a draft, and what is to be corrected of it."""
 
     claims_entry: str = ""
@@ -346,7 +346,7 @@ class Concluded(Terse):
     """What could be searched for: the most important claims for which no text that was read has another passage."""
 
 
-class ApplyRequest(Terse):
+class ApplyRequest(CompactModel):
     """Put what a corrector and rules propose into the draft, to be checked."""
 
     research_id: str
@@ -360,7 +360,7 @@ class ApplyRequest(Terse):
     answers: list[str] = []
 
 
-class JoinRequest(Terse):
+class JoinRequest(CompactModel):
     """Sections that were written apart, and the frame around them."""
 
     research_id: str
@@ -375,7 +375,7 @@ SPANS_PER_QUESTION: Final = 8
 SPANS_PER_SOURCE: Final = 3
 
 
-class SelectionRequest(Terse):
+class SelectionRequest(CompactModel):
     """What evidence is wanted for."""
 
     research_id: str
@@ -394,7 +394,7 @@ class SelectionRequest(Terse):
         return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
 
 
-class SelectedSpan(Terse):
+class SelectedSpan(CompactModel):
     """A passage by its place: `text[start:end]` of the source with that number in the request."""
 
     source: int = Field(ge=0)
@@ -408,7 +408,7 @@ class SelectedSpan(Terse):
     """Whether it stands in the snippet of a search, the page itself not having been read: never to be cited."""
 
 
-class SelectedEvidence(Terse):
+class SelectedEvidence(CompactModel):
     """What was found for each question, the best first."""
 
     entry: str | None = None

@@ -7,7 +7,7 @@ needs the details is sent the hashes and loads the entries (`providers.storage.s
 from typing import Any, Final, TypeVar
 
 from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
-from contracts.base import Terse
+from contracts.base import CompactModel
 from contracts.evidence import (
     DocumentRef,
     Evidence,
@@ -46,7 +46,7 @@ SAME_IN_ALL_CALLS: Final = (
 ENTRY_TYPE: Final = "application/json"
 
 
-class HitsEntry(Terse):
+class HitsEntry(CompactModel):
     """What one search found."""
 
     questions: list[str] = []
@@ -58,7 +58,7 @@ class HitsEntry(Terse):
     hits: list[SearchHit] = []
 
 
-class SourceEntry(Terse):
+class SourceEntry(CompactModel):
     """A source as it was read."""
 
     source_id: str = ""
@@ -83,7 +83,7 @@ class SourceEntry(Terse):
     warnings: list[str] = []
 
 
-class AnalysisEntry(Terse):
+class AnalysisEntry(CompactModel):
     """What one analysis found out, with the sources that its findings rest on."""
 
     findings: list[Finding] = []
@@ -210,18 +210,18 @@ def _writing(request: WriteInput) -> dict[str, Any]:
     }
 
 
-TOLD_OF_SOURCE: Final = ("url", "title", "text", "content_hash")
-TOLD_OF_FINDING: Final = ("statement", "confidence", "evidence_ids", "source_ids")
+SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash")
+FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """What a checkpoint does not send of a source or a finding that has an entry.
 
 Nor does it send evidence whose entry a finding names, nor the addresses of sources under which they are known.
 """
 
 
-def without_told(state: dict[str, Any]) -> dict[str, Any]:
-    """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_told`)."""
-    sources = {key: _without(source, TOLD_OF_SOURCE) for key, source in state.get("sources", {}).items()}
-    findings = [_without(finding, TOLD_OF_FINDING) for finding in state.get("findings", [])]
+def without_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
+    """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_entry_texts`)."""
+    sources = {key: _without(source, SOURCE_FIELDS_OF_ENTRY) for key, source in state.get("sources", {}).items()}
+    findings = [_without(finding, FINDING_FIELDS_OF_ENTRY) for finding in state.get("findings", [])]
     # What was selected for a report is in an entry that no finding names.
     told = {finding.get("entry") for finding in state.get("findings", [])} - {None}
     evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told}

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 from contracts.request import (
     Approve,
     CitationStyle,
@@ -236,7 +236,7 @@ class ResolvedResearch(Contract):
         return self.model_copy(update={"providers": providers, "web": bool(hosts), "egress": egress})
 
 
-class Permission(Terse):
+class Permission(CompactModel):
     """On what ground a call may leave."""
 
     approve: Approve = Approve.NONE

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Generic, Self, TypeVar
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 from contracts.evidence import (
     DocumentRef,
     Evidence,
@@ -38,7 +38,7 @@ MOST_NOTES: Final = 10
 Priority = Annotated[int, within(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
-class RoleInput(Terse):
+class RoleInput(CompactModel):
     """Fields of every role's input; the run fills them in for each call.
 
     Contents of the run's notebook travel as hashes of entries; the activity loads them.
@@ -77,7 +77,7 @@ class RoleInput(Terse):
         return ""
 
 
-class RoleAnswer(Terse):
+class RoleAnswer(CompactModel):
     """Answer of a role: an engine returns it, and the workflow gets it with the account.
 
     Where an answer is grounded in stored text, the workflow gets the result of that instead (`RoleSpec.result`).

@@ -11,7 +11,7 @@ document, source or search hit (`check_tools`), and an answer is a text of the w
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, get_args
 
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.outcome import Guidance
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
@@ -64,7 +64,7 @@ class TurnAnswer(RoleAnswer):
     """Model at its endpoint that wrote the turn; empty without a model."""
 
 
-class TakenTurn(Terse):
+class TakenTurn(CompactModel):
     """One turn of a transcript: the message to the model, and its reply."""
 
     answers: list[ToolAnswer] = []
@@ -76,7 +76,7 @@ class TakenTurn(Terse):
     author: str = ""
 
 
-class Transcript(Terse):
+class Transcript(CompactModel):
     """A conversation: its opening, then turn after turn."""
 
     opening: str

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.base import Contract, Terse
+from contracts.base import CompactModel, Contract
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -48,7 +48,7 @@ def _schema_text(arguments: type[BaseModel]) -> str:
     return json.dumps(arguments.model_json_schema())
 
 
-class ToolCall(Terse):
+class ToolCall(CompactModel):
     """A checked call: either its arguments fit the tool, or `problem` is the reason."""
 
     id: str
@@ -59,7 +59,7 @@ class ToolCall(Terse):
     """Reason why it cannot be carried out, in words for the model; empty if it can."""
 
 
-class ToolAnswer(Terse):
+class ToolAnswer(CompactModel):
     """Answer to a call: titles, notes, statements, numbers; never the text of a page."""
 
     call_id: str
@@ -71,7 +71,7 @@ class ToolAnswer(Terse):
     """Bytes of the text behind `entry`, for the ledger; 0: unknown."""
 
 
-class AnswerEntry(Terse):
+class AnswerEntry(CompactModel):
     """A long answer in the notebook."""
 
     answer: str

@@ -160,8 +160,8 @@ class Notebooks(Protocol):
         """The state with all that its entries hold."""
         ...
 
-    async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
-        """A state as JSON with what a checkpoint does not send (`contracts.notebooks.without_told`)."""
+    async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state as JSON with what a checkpoint does not send (`contracts.notebooks.without_entry_texts`)."""
         ...
 
 

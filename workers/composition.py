@@ -18,7 +18,7 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
-from activities.verifying.verifying_activities import VerifyingActivities
+from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured
@@ -174,8 +174,8 @@ async def _records(
         records.save_session,
         records.read_document,
         reporting.render_report,
-        verifying.weigh_claims,
-        verifying.conclude_check,
+        verifying.extract_claims,
+        verifying.finalize_verification,
         verifying.apply_corrections,
         revising.join_report,
         TurnActivities(queue).take_turn,

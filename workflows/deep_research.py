@@ -23,8 +23,15 @@ from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
 from workflows.messages import PersonMessages, StateQueries
 from workflows.phases.human_gate import WaitHooks
-from workflows.run.activity_options import check_options, prepare_options, turn_options
-from workflows.run.call_errors import describe_unforeseen, describe_unstarted, is_cancelled, reason_of
+from workflows.run.calls import (
+    check_options,
+    describe_unforeseen,
+    describe_unstarted,
+    is_cancelled,
+    prepare_options,
+    reason_of,
+    turn_options,
+)
 from workflows.run.checkpoints import resume_state
 from workflows.run.context import RunContext
 from workflows.run.host import TemporalHost, json_of

@@ -14,8 +14,7 @@ from workflows.phases.closing import close
 from workflows.phases.human_gate import HumanGate, WaitHooks, approval_is_due
 from workflows.phases.pause import reflect
 from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome
-from workflows.run.activity_options import cancel_save_options
-from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, reason_of
+from workflows.run.calls import cancel_save_options, describe_failure, is_cancelled, is_outage, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy

@@ -7,7 +7,7 @@ from contracts import activities, names
 from contracts.messages import DocumentPiece, DocumentPieceRequest
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
-from workflows.run.activity_options import record_options
+from workflows.run.calls import record_options
 from workflows.run.host import TemporalHost, parse_argument
 
 

@@ -17,8 +17,7 @@ from workflows.phases.analysis import analyze_without_model
 from workflows.phases.human_gate import WaitHooks
 from workflows.rules.agents import scoped_state, task_result
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.activity_options import record_options
-from workflows.run.call_errors import describe_unforeseen, is_cancelled, reason_of
+from workflows.run.calls import describe_unforeseen, is_cancelled, reason_of, record_options
 from workflows.run.context import Watchers
 from workflows.run.host import Host, TemporalHost, parse_argument
 from workflows.run.inbox import Inbox, Interrupted

@@ -9,7 +9,7 @@ from activities.reporting.method import usage_document
 from activities.reporting.passages import QuotedPassage, with_scheme
 from activities.reporting.report_text import RenderedText
 from activities.reporting.tree import sentences
-from activities.verifying.claim_conclusions import needs_warning, shares
+from activities.verifying.claims import needs_warning, shares
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import VerificationSummary

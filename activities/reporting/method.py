@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.words import ReportWords
-from activities.verifying.claim_conclusions import needs_warning
+from activities.verifying.claims import needs_warning
 from contracts.checking import CorrectionAction
 from contracts.evidence import CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage

@@ -25,7 +25,7 @@ from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, label_key, remove_signs
 from contracts import checking_roles, failures, roles
-from contracts.base import Terse
+from contracts.base import CompactModel
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -157,7 +157,7 @@ class RoleActivities:
             return await self._by_reference(result, ProposalsEntry(proposals=result.proposals), "proposals")
         return result
 
-    async def _by_reference(self, result: O, entry: Terse, field: str) -> O:
+    async def _by_reference(self, result: O, entry: CompactModel, field: str) -> O:
         return result.model_copy(update={"entry": await self._notebooks.write(entry), field: []})
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:

@@ -19,7 +19,7 @@ from contracts.checking_roles import CheckInput, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, SectionHint, Source
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
-from contracts.notebooks import ENTRY_TYPE, TOLD_OF_FINDING, AnalysisEntry, HitsEntry, SourceEntry, hit_of
+from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
 from contracts.roles import (
@@ -230,8 +230,8 @@ class StoredNotebooks:
         texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
         return {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}
 
-    async def with_told(self, state: dict[str, Any]) -> dict[str, Any]:
-        """A state as JSON with what `without_told` left out. Raises as `read`."""
+    async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state as JSON with what `without_entry_texts` left out. Raises as `read`."""
         sources, findings = state.get("sources", {}), state.get("findings", [])
         read = [source["entry"] for source in sources.values() if source.get("entry")]
         told = dict(zip(read, await self.read_all(read, SourceEntry), strict=True))
@@ -307,7 +307,7 @@ def _finding_told(finding: dict[str, Any], analysis: AnalysisEntry) -> dict[str,
     told = next((each for each in analysis.findings if each.id == finding["id"]), None)
     if told is None:
         raise ContentCorrupt(f"the notebook knows nothing of the finding {finding['id']}: {LOST}")
-    return finding | told.model_dump(mode="json", include=set(TOLD_OF_FINDING))
+    return finding | told.model_dump(mode="json", include=set(FINDING_FIELDS_OF_ENTRY))
 
 
 def _place_of(item: Evidence, entry: str) -> dict[str, Any]:

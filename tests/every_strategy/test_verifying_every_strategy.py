@@ -38,7 +38,7 @@ async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, en
     assert {claim["verdict"] for claim in document["claims"]} <= {"supported", "unverified"}
     assert sum(told["verdict_counts"].values()) == told["claims"]
     asked = {activity for activity, _ in trial.host.calls}
-    assert ("weigh_claims" in asked) is (verify == "full")
+    assert ("extract_claims" in asked) is (verify == "full")
     assert trial.state.result is not None
     assert trial.state.result.outcome is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
 

@@ -9,7 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts.agents import AgentRequest, TaskResult
 from workflows.research_agent import AgentDriver
-from workflows.run.activity_options import CallOptions
+from workflows.run.calls import CallOptions
 
 BUSY_TURNS = 100
 """Turns of the event loop after which whoever waits lets threads work, and looks again from time to time."""

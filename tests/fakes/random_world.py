@@ -20,7 +20,7 @@ from contracts.messages import (
     SessionRef,
     StateChange,
 )
-from contracts.notebooks import without_told
+from contracts.notebooks import without_entry_texts
 from contracts.outcome import CallAccount, Citation, ReportFiles, Usage
 from contracts.roles import (
     AnalyzeInput,
@@ -194,7 +194,7 @@ class RandomWorld:
 
 def whole_change(state: ResearchState) -> StateChange:
     """The whole state as a change of nothing."""
-    snapshot = without_told(state.snapshot())
+    snapshot = without_entry_texts(state.snapshot())
     return StateChange(digest=digest_of(snapshot), packed=pack_json(change_between({}, snapshot)))
 
 

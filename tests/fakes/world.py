@@ -18,7 +18,7 @@ from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
 from activities.turns import TurnActivities
-from activities.verifying.verifying_activities import VerifyingActivities
+from activities.verifying.verification import VerifyingActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
@@ -129,8 +129,8 @@ class World:
             reading.read_source,
             SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
             reporting.render_report,
-            verifying.weigh_claims,
-            verifying.conclude_check,
+            verifying.extract_claims,
+            verifying.finalize_verification,
             verifying.apply_corrections,
             revising.join_report,
         ]

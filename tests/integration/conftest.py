@@ -75,7 +75,7 @@ def pools_of(world: World) -> PoolContents:
                         "render_report",
                         "take_turn",
                     ),
-                    *("weigh_claims", "conclude_check", "apply_corrections", "join_report"),
+                    *("extract_claims", "finalize_verification", "apply_corrections", "join_report"),
                 )
             ],
         },

@@ -17,7 +17,7 @@ from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Qualit
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.sub_queries import queries_to_analyze
-from workflows.run.call_errors import reason_of
+from workflows.run.calls import reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 

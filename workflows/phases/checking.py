@@ -17,7 +17,14 @@ from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification, read_verdicts
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import Evidence, Verdict
-from contracts.messages import ApplyRequest, Concluded, ConcludeRequest, StateChange, Weighed, WeighRequest
+from contracts.messages import (
+    ApplyRequest,
+    ExtractClaimsRequest,
+    ExtractedClaims,
+    FinalizedVerification,
+    FinalizeVerificationRequest,
+    StateChange,
+)
 from contracts.outcome import GateIssue, Mark, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.request import Review, Verify
@@ -30,8 +37,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import write_input
 from workflows.rules.query_matching import drop_repeated
 from workflows.rules.sub_queries import sources_left
-from workflows.run.activity_options import CallOptions, record_options
-from workflows.run.call_errors import is_cancelled, reason_of
+from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.role_calls import Unanswered
@@ -204,12 +210,12 @@ class _ClaimChecks:
             if not concluded.summary.warning:
                 return
 
-    async def _weigh(self) -> Weighed:
+    async def _weigh(self) -> ExtractedClaims:
         run, answers = self._run, self._run.state.verification.answers
 
-        async def send(change: StateChange) -> Weighed:
-            request = WeighRequest(**self._ids, change=change, answers=answers)
-            return await run.host.execute(activities.weigh_claims, request, self._options("weigh", "find the claims"))
+        async def send(change: StateChange) -> ExtractedClaims:
+            request = ExtractClaimsRequest(**self._ids, change=change, answers=answers)
+            return await run.host.execute(activities.extract_claims, request, self._options("weigh", "find the claims"))
 
         weighed = await run.checkpoints.with_newest_state(send)
         run.operation_done("weigh")
@@ -217,7 +223,7 @@ class _ClaimChecks:
         run.note("status", f"{weighed.claims} claims, {len(weighed.sizes)} of them for the checker", level="info")
         return weighed
 
-    async def _check(self, weighed: Weighed, step: str) -> int:
+    async def _check(self, weighed: ExtractedClaims, step: str) -> int:
         """Have the claims checked, the most important ones first; the number of claims that were not reached."""
 
         async def check(call: int, numbers: list[int], size: int) -> None:
@@ -244,7 +250,7 @@ class _ClaimChecks:
         seconds = max(SEARCH_SECONDS, run.resolved.limits.reserve_seconds / 2)
         if run.inbox.interruption is not None or run.remaining_seconds() < seconds:
             return False
-        allowed = [query for query in queries if not run.gives_away(query)]
+        allowed = [query for query in queries if not run.contains_canary(query)]
         fresh = drop_repeated(allowed, [query.text for query in state.plan.sub_queries])
         if not fresh or not sources_left(state, run.resolved.limits):
             return False
@@ -265,10 +271,10 @@ class _ClaimChecks:
         state.failed_branches = failed
         return len(state.readable_sources()) > read
 
-    async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> Concluded:
+    async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
         """Have the verdicts put together, and take them over with the corrected draft."""
         run, known = self._run, self._run.state.verification
-        request = ConcludeRequest(
+        request = FinalizeVerificationRequest(
             **self._ids,
             **entries,
             mode=run.resolved.verify.value,
@@ -280,13 +286,13 @@ class _ClaimChecks:
             corrects=corrects,
         )
         options = self._options("conclude", "put the verdicts together")
-        concluded = await run.host.execute(activities.conclude_check, request, options)
+        concluded = await run.host.execute(activities.finalize_verification, request, options)
         concluded = concluded.model_copy(update={"claims_entry": concluded.claims_entry or request.claims_entry})
         run.operation_done("conclude")
         self._take_over(concluded)
         return concluded
 
-    def _take_over(self, concluded: Concluded) -> None:
+    def _take_over(self, concluded: FinalizedVerification) -> None:
         run, state = self._run, self._run.state
         entries = ("claims_entry", "verdicts_entry", "corrections_entry")
         for entry in (*(getattr(concluded, name) for name in entries), concluded.evidence_entry):
@@ -307,7 +313,7 @@ class _ClaimChecks:
         state.verification = state.verification.model_copy(update=known)
         self.verdicts = read_verdicts(concluded.verdicts)
 
-    async def _correct(self, concluded: Concluded) -> Weighed:
+    async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
         """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
         run, proposals = self._run, list[tuple[int, str]]()
         sizes = concluded.sizes[: self._affordable(concluded.sizes)] if self._by_model else []

@@ -28,8 +28,7 @@ from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.activity_options import CLOSING_SECONDS, record_options
-from workflows.run.call_errors import is_cancelled, is_given_up, reason_of
+from workflows.run.calls import CLOSING_SECONDS, is_cancelled, is_given_up, reason_of, record_options
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 

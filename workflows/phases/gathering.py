@@ -26,9 +26,8 @@ from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
-from workflows.run.activity_options import read_options
 from workflows.run.budget import account
-from workflows.run.call_errors import is_cancelled, reason_of
+from workflows.run.calls import is_cancelled, read_options, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -170,7 +169,7 @@ class Gathering:
             source_id=identity,
             url=canonical_url(hit.url),
             corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
-            holds_private=run.holds_private(hit.url),
+            exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
             wants_title=not hit.title,
             permission=run.permission(),

@@ -9,8 +9,7 @@ from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import OpenPause, ResearchState
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole, ThinkMode
-from workflows.run.activity_options import hook_options
-from workflows.run.call_errors import is_cancelled, reason_of
+from workflows.run.calls import hook_options, is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
 
 MOST_SHOWN: Final = 20

@@ -9,7 +9,7 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.vocabulary import TOP_CONFIDENCE, NodeKind
-from workflows.run.activity_options import selection_options
+from workflows.run.calls import selection_options
 from workflows.run.research_run import ResearchRun
 
 

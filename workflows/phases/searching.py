@@ -20,9 +20,16 @@ from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
 from workflows.rules.query_matching import asked_before
-from workflows.run.activity_options import search_options
 from workflows.run.budget import account
-from workflows.run.call_errors import describe_failure, is_cancelled, is_outage, last_failure, reason_of, spent_by
+from workflows.run.calls import (
+    describe_failure,
+    is_cancelled,
+    is_outage,
+    last_failure,
+    reason_of,
+    search_options,
+    spent_by,
+)
 from workflows.run.research_run import ResearchRun
 
 MOST_FAILURES: Final = 2
@@ -117,7 +124,7 @@ class Searching:
         repeated until the time for work is over. Raises `ActivityError` only for a cancelled call.
         """
         run = self._run
-        if run.gives_away(query.text):
+        if run.contains_canary(query.text):
             run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((service.name for service in self._services), "refused_private"))
         remaining = run.remaining_work_seconds()

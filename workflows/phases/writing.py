@@ -16,8 +16,7 @@ from contracts.plan import PlanNode
 from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult, WriteInput
 from contracts.vocabulary import Confidence, EngineKind
 from workflows.phases.role_inputs import extract_of, select_evidence, write_input
-from workflows.run.activity_options import record_options
-from workflows.run.call_errors import is_cancelled
+from workflows.run.calls import is_cancelled, record_options
 from workflows.run.research_run import ResearchRun
 
 FRAME_WORDS = 500

@@ -9,13 +9,12 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.messages import SaveRequest, StateChange
-from contracts.notebooks import without_told
+from contracts.notebooks import without_entry_texts
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
-from workflows.run.activity_options import CallOptions, record_options
-from workflows.run.call_errors import is_cancelled
+from workflows.run.calls import CallOptions, is_cancelled, record_options
 from workflows.run.context import RunContext
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ class _Snapshot:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "_Snapshot":
-        told = without_told(state)
+        told = without_entry_texts(state)
         return cls(told, digest_of(told))
 
 

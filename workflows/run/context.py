@@ -231,14 +231,14 @@ class RunContext:
         if number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
-    def holds_private(self, url: str) -> bool:
+    def exposes_private_text(self, url: str) -> bool:
         """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""
         told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *told]
         public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]
         return exposes_private_text(url, self.resolved.canary, private, public)
 
-    def gives_away(self, query: str) -> bool:
+    def contains_canary(self, query: str) -> bool:
         """Return true if a query contains the canary."""
         return contains_canary(query, self.resolved.canary)
 

@@ -23,7 +23,7 @@ from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
-from workflows.run.activity_options import CallOptions, show_summary
+from workflows.run.calls import CallOptions, show_summary
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")

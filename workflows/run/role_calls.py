@@ -24,7 +24,6 @@ from contracts.roles import (
 )
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
-from workflows.run.activity_options import role_options
 from workflows.run.budget import (
     NOTHING,
     Holdings,
@@ -38,13 +37,14 @@ from workflows.run.budget import (
     report_reserve,
     reservation,
 )
-from workflows.run.call_errors import (
+from workflows.run.calls import (
     describe_failure,
     details_of,
     is_given_up,
     is_outage,
     last_failure,
     reason_of,
+    role_options,
     spent_by,
 )
 from workflows.run.context import RunContext

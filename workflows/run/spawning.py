@@ -174,7 +174,7 @@ class Agents:
         async with turns:
             record = self._of(agent)
             share = record.share or AgentShare()
-            if run.gives_away(record.task.text):
+            if run.contains_canary(record.task.text):
                 run.degrade(STEERED_NOTE)
                 return _stub(record, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
             refused = self._refusal(share)

@@ -129,7 +129,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
 
     content = MemoryContent()
     activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}), StoredNotebooks(content))
-    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", holds_private=True, permission=PERMITTED)
+    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")

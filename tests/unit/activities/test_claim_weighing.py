@@ -1,9 +1,9 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
 from activities.reporting.addresses import KnownAddresses
-from activities.verifying.claim_correction import apply, keeps_outline
-from activities.verifying.claim_weighing import Material, ask, fingerprint_of, weigh
-from activities.verifying.verifying_activities import weigh_plainly
+from activities.verifying.claims import Material, ask, fingerprint_of, weigh
+from activities.verifying.correction import apply, keeps_outline
+from activities.verifying.verification import weigh_in_subprocess
 from contracts.addresses import digest
 from contracts.checking import AskedEntry, CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, Proposal
 from contracts.evidence import CheckMethod, DocumentRef, Evidence, Verdict
@@ -71,7 +71,7 @@ def test_what_a_checker_could_not_judge_is_asked_again() -> None:
     paraphrase = weigh(DRAFT, MATERIAL)[2].fingerprint
     for verdict, asked in ((Verdict.UNVERIFIED, [paraphrase]), (Verdict.SUPPORTED, [])):
         answers = [ClaimAnswer(fingerprint=paraphrase, verdict=verdict)]
-        _, packed = weigh_plainly(MATERIAL.entry.model_dump_json(), DRAFT, MATERIAL.texts, answers, by_model=True)
+        _, packed = weigh_in_subprocess(MATERIAL.entry.model_dump_json(), DRAFT, MATERIAL.texts, answers, by_model=True)
         assert [claim.fingerprint for claim in AskedEntry.model_validate_json(packed).claims] == asked
 
 

@@ -11,7 +11,7 @@ from contracts.state import ResearchState
 from contracts.texts import as_markdown, from_markdown
 from contracts.vocabulary import EngineKind, RunStatus
 from tests.fakes import states
-from workflows.run.activity_options import read_options, record_options, role_options, search_options
+from workflows.run.calls import read_options, record_options, role_options, search_options
 from workflows.run.role_calls import _summary
 from workflows.status import details_markdown
 

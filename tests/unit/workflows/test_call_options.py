@@ -9,7 +9,7 @@ from activities.failures import BEAT_SECONDS
 from activities.journal import LEASE_SECONDS, RENEW_SECONDS
 from contracts.vocabulary import EngineKind
 from workers.pools import HEARTBEAT_THROTTLE
-from workflows.run.activity_options import (
+from workflows.run.calls import (
     HEARTBEAT,
     RETRY,
     CallOptions,

@@ -12,7 +12,7 @@ from contracts.vocabulary import Phase
 from tests.fakes import states
 from tests.fakes.host import activity_error
 from workflows.deep_research import DeepResearchWorkflow
-from workflows.run.call_errors import describe_unstarted, is_cancelled, is_given_up, is_outage, reason_of
+from workflows.run.calls import describe_unstarted, is_cancelled, is_given_up, is_outage, reason_of
 from workflows.run.context import page_after
 
 

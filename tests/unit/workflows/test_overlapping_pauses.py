@@ -19,7 +19,7 @@ from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import model_world
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.run.activity_options import CallOptions
+from workflows.run.calls import CallOptions
 from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun

@@ -15,7 +15,7 @@ from contracts.vocabulary import NodeStatus, Phase, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost, activity_error
 from workflows.phases.gathering import Gathering
-from workflows.run.call_errors import spent_by
+from workflows.run.calls import spent_by
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 

@@ -31,7 +31,7 @@ async def marks(*urls: str) -> list[bool]:
         return SearchResponse(provider=request.provider, hits=[states.hit(url, 1) for url in urls])
 
     async def read_source(request: ReadRequest) -> ReadRecord:
-        requests[request.url] = request.holds_private
+        requests[request.url] = request.exposes_private_text
         raise ApplicationError("not read", type=failures.SOURCE_UNREADABLE, non_retryable=True)
 
     host = InProcessHost({"search": search, "read_source": read_source})

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.verifying.claim_conclusions import score
+from activities.verifying.claims import score
 from contracts.evidence import DocumentRef, Verdict, VerdictsEntry
 from contracts.request import Checks, Limits, Review
 from contracts.state import ResearchState
@@ -148,7 +148,7 @@ async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> N
     host = world.host()
     await Driver(ResearchRun(state, Inbox(), host), strategy_of("supervisor")).conduct()
     names = [name for name, _ in host.calls]
-    assert {"weigh_claims", "conclude_check", "review_report"} <= set(names)
+    assert {"extract_claims", "finalize_verification", "review_report"} <= set(names)
     assert "check_claims" not in names
     summary = state.result.verification
     assert set(summary.methods) <= {"verbatim", "rules", "none"}

@@ -21,7 +21,7 @@ from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.duplicates import Identities
-from workflows.run.call_errors import reason_of
+from workflows.run.calls import reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 

@@ -17,11 +17,10 @@ from activities.reporting.citations import cited_evidence
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
-from activities.verifying.claim_conclusions import conclude, score, summarize
-from activities.verifying.claim_correction import apply, choose, find_doubtful, keeps_outline, queries_for
-from activities.verifying.claim_weighing import Material, ask, is_judged, weigh
+from activities.verifying.claims import Material, ask, conclude, is_judged, score, summarize, weigh
+from activities.verifying.correction import apply, choose, find_doubtful, keeps_outline, queries_for
 from contracts.addresses import digest
-from contracts.base import Terse
+from contracts.base import CompactModel
 from contracts.checking import (
     AnswersEntry,
     AskedClaim,
@@ -38,7 +37,13 @@ from contracts.checking import (
     write_verdicts,
 )
 from contracts.evidence import ClaimVerdict, DocumentRef, PassagePlace, ReportDraft, VerdictsEntry
-from contracts.messages import ApplyRequest, Concluded, ConcludeRequest, Weighed, WeighRequest
+from contracts.messages import (
+    ApplyRequest,
+    ExtractClaimsRequest,
+    ExtractedClaims,
+    FinalizedVerification,
+    FinalizeVerificationRequest,
+)
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -50,13 +55,13 @@ M = TypeVar("M", bound=BaseModel)
 
 MARKDOWN: Final = "text/markdown"
 PARALLEL_LOADS: Final = 8
-WEIGH: Final = f"{__name__}:weigh_plainly"
-CONCLUDE: Final = f"{__name__}:conclude_plainly"
-APPLY: Final = f"{__name__}:apply_plainly"
+WEIGH: Final = f"{__name__}:weigh_in_subprocess"
+CONCLUDE: Final = f"{__name__}:conclude_in_subprocess"
+APPLY: Final = f"{__name__}:apply_in_subprocess"
 
 
 # --- what is done in child processes ----------------------------------------------------------------------------------
-def weigh_plainly(
+def weigh_in_subprocess(
     packed: str, draft: str, texts: Mapping[str, str], answers: Sequence[ClaimAnswer], by_model: bool
 ) -> tuple[str, str]:
     """The `ClaimsEntry` of a draft without its claims made whole, and the `AskedEntry`, both as JSON."""
@@ -66,7 +71,7 @@ def weigh_plainly(
     return entry.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
 
 
-class Conclusion(Terse):
+class Conclusion(CompactModel):
     """What a conclusion is made of, on its way out of a child process."""
 
     claims: ClaimsEntry
@@ -77,7 +82,7 @@ class Conclusion(Terse):
     doubtful: DoubtfulEntry = DoubtfulEntry()
 
 
-def conclude_plainly(
+def conclude_in_subprocess(
     packed: str,
     draft: str,
     texts: Mapping[str, str],
@@ -124,7 +129,7 @@ def _choose(
     return Conclusion(claims=entry, text=text, verdicts=verdicts, corrections=choice.corrections)
 
 
-def apply_plainly(
+def apply_in_subprocess(
     packed: str,
     draft: str,
     texts: Mapping[str, str],
@@ -160,7 +165,7 @@ def _by_fingerprint(answers: Sequence[ClaimAnswer]) -> dict[str, ClaimAnswer]:
     return known
 
 
-def _size(claim: AskedClaim | Terse) -> int:
+def _size(claim: AskedClaim | CompactModel) -> int:
     return len(claim.model_dump_json().encode())
 
 
@@ -185,8 +190,8 @@ class VerifyingActivities:
         self._sessions = sessions
         self._notebooks = notebooks
 
-    @activity.defn(name="weigh_claims")
-    async def weigh_claims(self, request: WeighRequest) -> Weighed:
+    @activity.defn(name="extract_claims")
+    async def extract_claims(self, request: ExtractClaimsRequest) -> ExtractedClaims:
         """Find the claims of the newest draft, judge what rules can, and store what a checker is to be asked."""
         async with attempt(RECORDS):
             changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
@@ -207,8 +212,8 @@ class VerifyingActivities:
             entry = await self._store(packed, ClaimsEntry)
             return await self._weighed(entry, len(ClaimsEntry.model_validate_json(packed).claims), asked)
 
-    @activity.defn(name="conclude_check")
-    async def conclude_check(self, request: ConcludeRequest) -> Concluded:
+    @activity.defn(name="finalize_verification")
+    async def finalize_verification(self, request: FinalizeVerificationRequest) -> FinalizedVerification:
         """Put the verdicts together; choose which corrections stand; look for passages for what is doubtful."""
         async with attempt(RECORDS):
             tried = None
@@ -231,7 +236,7 @@ class VerifyingActivities:
             return await self._concluded(request, tried, Conclusion.model_validate_json(packed))
 
     @activity.defn(name="apply_corrections")
-    async def apply_corrections(self, request: ApplyRequest) -> Weighed:
+    async def apply_corrections(self, request: ApplyRequest) -> ExtractedClaims:
         """Put every proposal into the draft and find out what a checker is to be asked of it."""
         async with attempt(RECORDS):
             judged = await self._read(request.claims_entry)
@@ -251,7 +256,9 @@ class VerifyingActivities:
             entry = await self._notebooks.write(corrected)
             return await self._weighed(entry, len(corrected.after.claims), asked)
 
-    async def _concluded(self, request: ConcludeRequest, tried: CorrectedEntry | None, found: Conclusion) -> Concluded:
+    async def _concluded(
+        self, request: FinalizeVerificationRequest, tried: CorrectedEntry | None, found: Conclusion
+    ) -> FinalizedVerification:
         entry = found.claims
         draft = await self._store_draft(found.text, entry.draft) if found.text else None
         kept = (
@@ -271,7 +278,7 @@ class VerifyingActivities:
             not_reached=request.unreached,
         )
         standing = await self._notebooks.write(entry)
-        return Concluded(
+        return FinalizedVerification(
             claims_entry="" if standing == request.claims_entry else standing,
             verdicts_entry=await self._notebooks.write(
                 VerdictsEntry(draft_hash=entry.draft.hash, verdicts=found.verdicts)
@@ -294,10 +301,10 @@ class VerifyingActivities:
         draft, parts = describe_draft(ReportDraft(document=document), parse_draft(text))
         return await store_draft(self._content, draft, parts)
 
-    async def _weighed(self, entry: str, claims: int, asked: str) -> Weighed:
+    async def _weighed(self, entry: str, claims: int, asked: str) -> ExtractedClaims:
         waiting = AskedEntry.model_validate_json(asked)
         stored = await self._notebooks.write(waiting) if waiting.claims else ""
-        return Weighed(
+        return ExtractedClaims(
             claims_entry=entry, asked_entry=stored, sizes=[_size(claim) for claim in waiting.claims], claims=claims
         )
 

@@ -1,9 +1,6 @@
-"""Weighing: which claims a draft makes, what rules say of each, and which ones a checker is asked. Pure.
+"""Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that fit. Pure."""
 
-A claim that is word for word its passage needs no call, nor does one that the rules decide: they are cheap and strict,
-so what they confirm is confirmed, and what they find wrong no model makes right.
-"""
-
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,9 +9,20 @@ from activities.reporting.addresses import KnownAddresses
 from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
-from contracts.addresses import long_hash
-from contracts.checking import AskedClaim, CheckedSource, ClaimAnswer, ClaimsEntry, ShownPassage, WeighedClaim
+from activities.roles.grounding import Headings
+from contracts.addresses import digest, evidence_id, long_hash
+from contracts.checking import (
+    AskedClaim,
+    CheckedSource,
+    ClaimAnswer,
+    ClaimsEntry,
+    Correction,
+    ExtractedClaim,
+    ShownPassage,
+    VerificationSummary,
+)
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
+from providers.verification.passage_selection import select_passages
 from providers.verification.rules import check
 
 WINDOW_CHARACTERS: Final = 100
@@ -78,7 +86,7 @@ def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage
     return shown
 
 
-def weigh(draft: str, material: Material) -> list[WeighedClaim]:
+def weigh(draft: str, material: Material) -> list[ExtractedClaim]:
     """Give the claims of a draft in order, each with the verdict that needs no model.
 
     The draft is one that `write` has written: places of claims are of its text.
@@ -93,7 +101,7 @@ def weigh(draft: str, material: Material) -> list[WeighedClaim]:
     for each in found:
         claim = each.record(written)
         weighed.append(
-            WeighedClaim(
+            ExtractedClaim(
                 claim=claim,
                 fingerprint=fingerprint_of(each.words, each.evidence_ids),
                 importance=_importance(claim, first),
@@ -149,7 +157,7 @@ def verdict_of(claim: Claim, judged: Judged) -> ClaimVerdict:
     )
 
 
-def ask(claims: Sequence[WeighedClaim], material: Material, known: Collection[str]) -> list[AskedClaim]:
+def ask(claims: Sequence[ExtractedClaim], material: Material, known: Collection[str]) -> list[AskedClaim]:
     """The claims that a checker is to judge, each once, the most important first; those that are `known` are not."""
     waiting = {
         each.fingerprint: each
@@ -164,7 +172,7 @@ def is_judged(answer: ClaimAnswer | None) -> bool:
     return answer is not None and answer.verdict is not Verdict.UNVERIFIED
 
 
-def as_asked(each: WeighedClaim, material: Material) -> AskedClaim:
+def as_asked(each: ExtractedClaim, material: Material) -> AskedClaim:
     """A claim as it is shown."""
     return AskedClaim(
         fingerprint=each.fingerprint,
@@ -172,3 +180,142 @@ def as_asked(each: WeighedClaim, material: Material) -> AskedClaim:
         parts=[part.text for part in each.claim.parts],
         passages=show_all(each.claim.evidence_ids[:MOST_PASSAGES], material),
     )
+
+
+MOST_UNSUPPORTED: Final = 0.2
+MOST_CONTRADICTED: Final = 0.05
+"""Shares of the judged claims above which a report warns of itself."""
+NOT_REACHED: Final = "The check did not get to this sentence."
+WORTH: Final[Mapping[Verdict, float]] = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIAL: 0.4,
+    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
+    Verdict.UNVERIFIED: 0.2,
+    Verdict.UNSUPPORTED: 0.0,
+    Verdict.CONTRADICTED: -1.0,
+}
+"""What a claim adds to the score of a draft."""
+
+
+def conclude(claims: Sequence[ExtractedClaim], answers: Mapping[str, ClaimAnswer]) -> list[ClaimVerdict]:
+    """The verdict on each claim: what needed no model, else the checker's, else none."""
+    return [_verdict(each, answers.get(each.fingerprint)) for each in claims]
+
+
+def _verdict(each: ExtractedClaim, answer: ClaimAnswer | None) -> ClaimVerdict:
+    if each.decided is not None:
+        given = each.decided
+    elif answer is None:
+        given = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
+    else:
+        judged = answer.verdict is not Verdict.UNVERIFIED
+        given = ClaimVerdict(
+            claim_id="",
+            verdict=answer.verdict,
+            method=CheckMethod.MODEL if judged else CheckMethod.NONE,
+            reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
+            evidence_ids=each.claim.evidence_ids if judged else [],
+        )
+    return given.model_copy(update={"claim_id": each.claim.id, "importance": each.importance})
+
+
+def score(verdicts: Sequence[ClaimVerdict]) -> float:
+    """What the claims of a draft are worth on average, from -1 to 1; 0 without claims."""
+    return round(sum(WORTH[one.verdict] for one in verdicts) / len(verdicts), 6) if verdicts else 0.0
+
+
+def shares(verdicts: Mapping[str, int]) -> tuple[float, float]:
+    """The shares of unsupported and of contradicted claims among those that were judged."""
+    judged = sum(verdicts.values())
+    judged -= verdicts.get(Verdict.UNVERIFIED, 0) + verdicts.get(Verdict.NOT_ENOUGH_INFORMATION, 0)
+    if not judged:
+        return 0.0, 0.0
+    return (
+        round(verdicts.get(Verdict.UNSUPPORTED, 0) / judged, 4),
+        round(verdicts.get(Verdict.CONTRADICTED, 0) / judged, 4),
+    )
+
+
+def needs_warning(verdicts: Mapping[str, int]) -> bool:
+    """Whether so much is not borne out that a report warns of itself."""
+    unsupported, contradicted = shares(verdicts)
+    return unsupported > MOST_UNSUPPORTED or contradicted > MOST_CONTRADICTED
+
+
+def summarize(
+    claims: Sequence[ExtractedClaim],
+    verdicts: Sequence[ClaimVerdict],
+    corrections: Sequence[Correction],
+    *,
+    mode: str,
+    strict: bool,
+    not_reached: int,
+) -> VerificationSummary:
+    """The figures of a verification."""
+    counts = Counter(one.verdict.value for one in verdicts)
+    unsupported, contradicted = shares(counts)
+    cited = {each.claim.id: len(each.claim.evidence_ids) for each in claims}
+    return VerificationSummary(
+        mode=mode,
+        claims=len(claims),
+        uncited_claims=sum(not each.claim.cited for each in claims),
+        verdicts=dict(sorted(counts.items())),
+        methods=dict(sorted(Counter(one.method.value for one in verdicts).items())),
+        unsupported_share=unsupported,
+        contradicted_share=contradicted,
+        effective_citations=sum(cited[one.claim_id] for one in verdicts if one.verdict is Verdict.SUPPORTED),
+        corrections=dict(sorted(Counter(one.action.value for one in corrections).items())),
+        not_reached=not_reached,
+        warning=needs_warning(counts),
+        strict=strict,
+    )
+
+
+MOST_CANDIDATES: Final = 2
+"""For one claim."""
+MOST_OF_A_SOURCE: Final = 2
+LIKELY: Final = 0.5
+"""Relevance from which a passage may bear out a claim that cites nothing."""
+
+
+def find_candidates(
+    claims: Sequence[ExtractedClaim], material: Material
+) -> tuple[list[list[ShownPassage]], list[Evidence]]:
+    """For each claim the passages that say most of it and that it does not cite, and all of them as evidence."""
+    sources = [source for source in material.entry.sources if source.text.hash in material.texts]
+    texts = [material.texts[source.text.hash] for source in sources]
+    chosen = select_passages(
+        [each.claim.text for each in claims],
+        texts,
+        material.entry.language,
+        most=MOST_CANDIDATES + 1,
+        most_of_a_text=MOST_OF_A_SOURCE,
+    )
+    known = material.evidence()
+    headings: dict[int, Headings] = {}
+    evidence: dict[str, Evidence] = {}
+    found: list[list[ShownPassage]] = []
+    for each, spans in zip(claims, chosen, strict=True):
+        cited = [known[identity] for identity in each.claim.evidence_ids if identity in known]
+        found.append([])
+        for span in spans:
+            source, text = sources[span.text], texts[span.text]
+            inside = any(
+                item.source_id == source.id and item.start <= span.start and span.end <= item.end for item in cited
+            )
+            if inside or (not each.claim.cited and span.relevance < LIKELY):
+                continue
+            key = evidence_id(source.id, span.start, span.end)
+            if span.text not in headings:
+                headings[span.text] = Headings(text)
+            evidence[key] = Evidence(
+                id=key,
+                source_id=source.id,
+                start=span.start,
+                end=span.end,
+                quote_hash=digest(text[span.start : span.end]),
+                heading=headings[span.text].above(span.start),
+            )
+            found[-1].append(show_passage(evidence[key], source, text))
+        found[-1] = found[-1][:MOST_CANDIDATES]
+    return found, [item for key, item in evidence.items() if key not in known]

@@ -14,16 +14,15 @@ from activities.reporting.citations import read_stored_marks
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.tree import CitationPlace, Inline, Run, Sentence, change_sentences, parse, sentences, tidy
-from activities.verifying.claim_weighing import Material, as_asked
-from activities.verifying.passage_candidates import find_candidates
+from activities.verifying.claims import Material, as_asked, find_candidates
 from contracts.checking import (
     Correction,
     CorrectionAction,
     DoubtfulClaim,
     DoubtfulEntry,
+    ExtractedClaim,
     PlacedProposal,
     Proposal,
-    WeighedClaim,
 )
 from contracts.evidence import ClaimKind, ClaimVerdict, Verdict
 from contracts.texts import shorten
@@ -51,7 +50,7 @@ DENIED: Final = "its sources say otherwise, and no other wording passed the chec
 
 
 def find_doubtful(
-    claims: Sequence[WeighedClaim], verdicts: Sequence[ClaimVerdict], material: Material
+    claims: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict], material: Material
 ) -> DoubtfulEntry:
     """What is to be corrected, the most important first. What cites nothing is, where a passage may bear it out."""
     wanted = [
@@ -85,7 +84,7 @@ def find_doubtful(
     return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 
 
-def _misquotes(each: WeighedClaim, given: ClaimVerdict) -> bool:
+def _misquotes(each: ExtractedClaim, given: ClaimVerdict) -> bool:
     """Whether it is a quoted passage with other words than the one that it cites."""
     return (
         each.row and each.claim.kind is ClaimKind.QUOTE and each.claim.cited and given.verdict is not Verdict.SUPPORTED
@@ -99,7 +98,7 @@ def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
 
 
 def apply(
-    draft: str, claims: Sequence[WeighedClaim], proposals: Sequence[Proposal], registry: KnownAddresses
+    draft: str, claims: Sequence[ExtractedClaim], proposals: Sequence[Proposal], registry: KnownAddresses
 ) -> tuple[str, list[PlacedProposal]]:
     """Return the draft with these proposals in it, and where each of them is; the first proposal for a claim counts."""
     blocks = parse_draft(draft)
@@ -159,10 +158,10 @@ class Choice:
 
 
 def choose(
-    claims: Sequence[WeighedClaim],
+    claims: Sequence[ExtractedClaim],
     verdicts: Sequence[ClaimVerdict],
     placed: Sequence[PlacedProposal],
-    after: Sequence[WeighedClaim],
+    after: Sequence[ExtractedClaim],
     verdicts_after: Sequence[ClaimVerdict],
     doubtful: Sequence[int],
 ) -> Choice:
@@ -201,7 +200,7 @@ def choose(
 
 
 def _passes(
-    item: PlacedProposal, before: Verdict, after: Sequence[WeighedClaim], verdicts: Sequence[ClaimVerdict]
+    item: PlacedProposal, before: Verdict, after: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict]
 ) -> Verdict | None:
     """The verdict on what a proposal says now, if it passes; for a removal the verdict on what is removed."""
     if item.proposal.action is CorrectionAction.REMOVE:
