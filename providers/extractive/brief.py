@@ -33,7 +33,7 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Quote the passages of one sub-query that reach the floor."""
-    ranking = Ranking(task, documents, task.query if task.sub_query.facet == OTHER_FORM else task.sub_query.text)
+    ranking = Ranking(task, documents, task.sub_query.text)
     passages = [one for one in ranking.passages() if one.coverage >= FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
     silent = not passages and task.sub_query.facet != OTHER_FORM

@@ -36,7 +36,7 @@ PARTIAL: Final = 0
 OPENING_WORDS: Final = 8
 CHARACTER_COST: Final = 0.00006
 MOST_SENTENCES: Final = 4
-PASSAGE_CHARACTERS: Final = 600
+PASSAGE_CHARACTERS: Final = 1200
 """A paragraph up to this length is one passage."""
 CODE_CHARACTERS: Final = 900
 """Up to this length a listing is quoted with the step before it."""
