@@ -8,7 +8,7 @@ question's words it has, how close they are, and whether its heading has them, t
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -16,7 +16,7 @@ from typing import Final
 
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of, together
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of, candidates_of
 from providers.text import WORD, language_data, question_stems, sentence_spans, word_keys, words
 
 FLOOR: Final = 0.4
@@ -26,25 +26,22 @@ DUPLICATE: Final = 0.7
 ABOVE: Final = 0.5
 """What a word counts that is in the heading path, the title, or the introduction alone."""
 CLOSE: Final = 0.15
-"""Gains of a score: question words next to each other, in the nearest heading, at the beginning, again."""
+"""Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
 HEADING: Final = 0.2
-OPENING: Final = 0.0
-AGAIN: Final = 0.0
-HINT: Final = 0.0
-RANK: Final = 0.0
-PARTIAL: Final = 0
-OPENING_WORDS: Final = 8
+"""Gain for question words in the nearest heading."""
 CHARACTER_COST: Final = 0.00006
+"""Loss for each character: of two passages that cover as much, the shorter one comes first."""
 MOST_SENTENCES: Final = 4
-PASSAGE_CHARACTERS: Final = 1200
+PASSAGE_CHARACTERS: Final = 1600
 """A paragraph up to this length is one passage."""
 CODE_CHARACTERS: Final = 900
 """Up to this length a listing is quoted with the step before it."""
 WHOLE_DOCUMENT: Final = 150_000
 """Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
-LOOKED_AT: Final = 200
-CUT_CLOSELY: Final = 60
-"""Passages whose sentences are looked at."""
+MEASURED: Final = 200
+"""Blocks that are measured closely, by their coverage."""
+CUT: Final = 60
+"""Passages that are cut to their best sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +119,7 @@ class Ranking:
             for name, each in tokens.items()
         }
         self._known: dict[tuple[str, ...], frozenset[str]] = {}
-        self._rank = {name: place for place, name in enumerate(self._sources)}
-        self._best_hint = max((each.score for one in task.sources for each in one.sections), default=0.0) or 1.0
+        self._likenesses: dict[tuple[frozenset[str], tuple[str, ...]], float] = {}
 
     def passages(self) -> list[Passage]:
         """Return every passage that shares a word with the question, best first; ties by place."""
@@ -134,14 +130,14 @@ class Ranking:
                 for block in self._blocks(source)
             ),
             key=lambda each: (-each[0], *each[1:4]),
-        )[:LOOKED_AT]
+        )[:MEASURED]
         rough = [
             (self.measure(self._sources[name], start, end, block), block)
             for likeness, name, start, end, block in likely
             if likeness
         ]
         rough.sort(key=lambda pair: _order(pair[0]))
-        cut = [self._cut(passage, block) for passage, block in rough[:CUT_CLOSELY]]
+        cut = [self._cut(passage, block) for passage, block in rough[:CUT]]
         return sorted((one for one in cut if not mentions_any(self.text(one), self._exclude)), key=_order)
 
     def text(self, passage: Passage) -> str:
@@ -169,17 +165,10 @@ class Ranking:
         above = self._above((source.title, lead, *path))
         coverage = self.question.coverage((key for _, _, key in found), above)
         nearest = self._above((path[-1] if path else source.title,))
-        first = bisect_left(_tokens(self.texts[source.id], self._language)[0], start)
-        counts = Counter(key for _, _, key in found)
-        hint = max((each.score for each in source.sections if each.start <= start < each.end), default=0.0)
         score = (
             coverage
             + CLOSE * self.question.closeness([(number, key) for _, number, key in found])
             + HEADING * self.question.coverage(nearest)
-            + OPENING * self.question.coverage(key for _, number, key in found if number < first + OPENING_WORDS)
-            + AGAIN * sum(self.question.weights[key] * min(count - 1, 2) / 2 for key, count in counts.items())
-            + HINT * hint / self._best_hint
-            - RANK * self._rank[source.id]
             - CHARACTER_COST * (end - start)
         )
         return Passage(source, start, end, path, lead, above, coverage, score)
@@ -198,22 +187,24 @@ class Ranking:
 
     def _likeness(self, source: SourceExtract, block: PassageBlock) -> float:
         """Return the coverage of a block, and a little more for a fitting heading; 0 without a word of the question."""
-        inside = {key for _, _, key in self._inside(source, block.start, block.end)}
+        inside = frozenset(key for _, _, key in self._inside(source, block.start, block.end))
         if not inside:
             return 0.0
-        nearest = self._above((block.path[-1] if block.path else source.title,))
-        return self.question.coverage(
-            inside, self._above((source.title, *block.path))
-        ) + HEADING * self.question.coverage(nearest)
+        lines = (source.title, *block.path)
+        if (inside, lines) not in self._likenesses:
+            nearest = HEADING * self.question.coverage(self._above(lines[-1:]))
+            self._likenesses[inside, lines] = self.question.coverage(inside, self._above(lines)) + nearest
+        return self._likenesses[inside, lines]
 
-    def _blocks(self, source: SourceExtract) -> Iterator[PassageBlock]:
-        every = blocks_of(self.texts[source.id])
-        if len(self.texts[source.id]) > WHOLE_DOCUMENT and source.sections:
-            every = tuple(
-                block for block in every if any(hint.start <= block.start < hint.end for hint in source.sections)
-            )
-        yield from (block for block in every if block.kind is not Kind.CODE)
-        yield from together(every)
+    def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
+        text = self.texts[source.id]
+        if len(text) <= WHOLE_DOCUMENT or not source.sections:
+            return candidates_of(text)
+        return (
+            block
+            for block in candidates_of(text)
+            if any(hint.start <= block.start < hint.end for hint in source.sections)
+        )
 
     def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add what belongs to them."""
