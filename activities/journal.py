@@ -1,17 +1,16 @@
 """Paid calls through the call store: an answered call is never paid again, a call under way is never made twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
-from activities.failures import count
+from activities.failures import beside, count
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
-from providers.interfaces import AnswerCodec, CallStore, Engine, EngineAnswer, EngineTask
+from providers.interfaces import AnswerCodec, CallLease, CallStore, Engine, EngineAnswer, EngineTask
 from providers.shared.cancellation_grace import finish_within_grace
 
 LEASE_SECONDS: Final = 12.0
@@ -38,25 +37,24 @@ class CallJournal:
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
 
-    async def answer(self, engine: Engine, task: EngineTask, *, instead: ProviderError | None = None) -> EngineAnswer:
-        """The stored answer of this very request, else a new one, or the error `instead` of making one.
+    async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
+        """The stored answer of this very request, else a new one.
 
         Raises what the engine raises, `CallInFlight` while another attempt holds the lease, `ContentCorrupt` if the
         stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
         """
-        key, research_id = self._key(task), task.input.research_id
-        stored = await self._calls.begin(key, research_id, self._lease_seconds)
-        if stored is not None:
+        request = task.input
+        # The request itself is the name, not its purpose: a run never pays for the same request twice.
+        key = f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
+        begun = await self._calls.begin(key, request.research_id, self._lease_seconds)
+        if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
-            return self._take(stored, task)
-        if instead is not None:
-            await self._give_up(key)
-            raise instead
-        async with self._keep_lease(key):
-            return await finish_within_grace(self._make(engine, task, key))
+            return self._take(begun, task)
+        async with beside(self._renew(begun)):
+            return await finish_within_grace(self._make(engine, task, begun))
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
-        """A stored answer. Made for another operation of the run it costs nothing more: its use was told already."""
+        """A stored answer. One that was made for another operation of the run costs nothing more."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:
@@ -66,56 +64,40 @@ class CallJournal:
             raise
         return answer if same else replace(answer, usage=Usage())
 
-    def _key(self, task: EngineTask) -> str:
-        """The request itself is the name, not what it is made for: a run never pays for the same request twice."""
-        request = task.input
-        return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
-
-    async def _make(self, engine: Engine, task: EngineTask, key: str) -> EngineAnswer:
+    async def _make(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
         try:
             answer = await engine.answer(task)
         except AnswerUnusable as error:
-            await self._write(key, task, error)
+            await self._write(lease, task, error)
             raise
         except BaseException:
-            await self._give_up(key)
+            await self._give_up(lease)
             raise
-        if not await self._write(key, task, answer):
+        if not await self._write(lease, task, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
         return answer
 
-    async def _write(self, key: str, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
+    async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""
         try:
             kept = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
-            await _to_the_end(self._calls.finish(key, kept))
+            await _to_the_end(self._calls.finish(lease, kept))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False
         return True
 
-    async def _give_up(self, key: str) -> None:
+    async def _give_up(self, lease: CallLease) -> None:
         try:
-            await _to_the_end(self._calls.release(key))
+            await _to_the_end(self._calls.release(lease))
         except ProviderError as error:
             log.warning("journal.lease_not_released", error=type(error).__name__)
 
-    @asynccontextmanager
-    async def _keep_lease(self, key: str) -> AsyncIterator[None]:
-        renewing = asyncio.create_task(self._renew(key))
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
-        if not renewing.cancelled():
-            renewing.result()
-
-    async def _renew(self, key: str) -> None:
+    async def _renew(self, lease: CallLease) -> None:
         while True:
             await asyncio.sleep(self._renew_seconds)
             try:
-                await self._calls.renew(key, self._lease_seconds)
+                await self._calls.renew(lease, self._lease_seconds)
             except ProviderError as error:
                 # The paid call goes on: giving it up would lose the answer for certain.
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)

@@ -9,8 +9,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.assessment.source_assessment import Judge, best_quality
-from activities.failures import READING, attempt
-from activities.permitted import check_permission
+from activities.failures import READING, attempt, check_permission
 from activities.roles.untrusted import INVISIBLE
 from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit
 from contracts.lenient import line_of

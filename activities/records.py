@@ -5,15 +5,15 @@ import secrets
 from contextlib import suppress
 from typing import Any, Final
 
+from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
-from activities.assessment.source_assessment import best_quality
 from activities.configuration import ResearchConfiguration
-from activities.earlier_run import sources_to_offer
 from activities.failures import RECORDS, attempt
 from activities.preparation import RunRefused, resolve, resolve_again
+from activities.searching import sources_to_offer
 from contracts import failures
 from contracts.agents import PrepareAgentRequest, PreparedAgent
 from contracts.evidence import DocumentRef
@@ -22,26 +22,24 @@ from contracts.messages import (
     DocumentPieceRequest,
     Prepared,
     PrepareRequest,
+    QueueTurn,
     SaveRequest,
     SessionRef,
     StateChange,
+    TurnRequest,
 )
-from contracts.notebooks import AnalysisEntry, HitsEntry, without_entry_texts
+from contracts.notebooks import HitsEntry, without_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
-from contracts.roles import SourceExtract
-from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
-from contracts.vocabulary import Outcome, StopReason
-from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, Unavailable
+from contracts.vocabulary import Outcome
+from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, Notebooks, RunQueue, SessionStore
 
 CANARY_BYTES: Final = 12
 """96 bits: nobody can guess it."""
-EXTRACTED: Final = {"id", "url", "title", "publisher", "quality", "text"}
-"""What a writer is told of a source."""
-NO_SESSION: Final = "there is no such session"
 
 
 class RecordsActivities:
@@ -65,26 +63,38 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
-        """Resolve the request; load the session to go on from; take the run's turn if there is room for it."""
+        """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             try:
-                if asked.continue_from:
-                    return await self._with_turn(request, await self._go_on(request, asked, asked.continue_from))
-                return await self._with_turn(request, await self._start(request, asked))
+                work = self._resume(request, asked) if asked.continue_from else self._start(request.research_id, asked)
+                prepared = await work
             except RunRefused as refusal:
-                detail = {"stop_reason": refusal.reason.value}
                 raise ApplicationError(
                     str(refusal),
-                    detail,
+                    {"stop_reason": refusal.reason.value},
                     type=failures.REFUSED,
                     non_retryable=True,
                     category=ApplicationErrorCategory.BENIGN,  # a request that cannot be met is no fault of a worker
                 ) from None
+            if request.continued or prepared.stored_result is not None:
+                return prepared
+            # The queue frees the place of a run that is refused afterwards.
+            turn = await self._queue.take(request.research_id, prepared.resolved.tenant)
+            return prepared.model_copy(update={"has_turn": not turn.place})
+
+    @activity.defn(name="take_turn")
+    async def take_turn(self, request: TurnRequest) -> QueueTurn:
+        """Place 0 once the run may begin; before that only news: the server asks again, and the history stays short."""
+        async with attempt(RECORDS):
+            turn = await self._queue.take(request.research_id, request.tenant)
+            if turn.place and not is_news(turn.place, request.told):
+                raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
+            return turn
 
     @activity.defn(name="prepare_agent")
     async def prepare_agent(self, request: PrepareAgentRequest) -> PreparedAgent:
-        """Keep what an agent was given: its calls refer to it."""
+        """Store the resolution of an agent: its calls refer to it."""
         async with attempt(RECORDS):
             return PreparedAgent(resolved_entry=await self._notebooks.write(request.resolved))
 
@@ -96,7 +106,7 @@ class RecordsActivities:
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
             await self._sessions.save(request.research_id, text, closed=request.closed)
         if request.closed or request.yields_turn:
-            with suppress(ProviderError):  # a place that is not given back is found to be lost
+            with suppress(ProviderError):  # the queue frees the place of a run that is over
                 await self._queue.leave(request.research_id)
         return SessionRef(research_id=request.research_id)
 
@@ -108,87 +118,34 @@ class RecordsActivities:
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
         return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
 
-    async def _start(self, request: PrepareRequest, asked: ResearchRequest) -> Prepared:
+    async def _start(self, research_id: str, asked: ResearchRequest) -> Prepared:
         resolved = resolve(
-            request.research_id,
+            research_id,
             asked,
             self._configuration,
             await self._corpus(asked.corpus),
             search_attributes=await self._has_search_attributes(),
         )
-        resolved = await self._add_canary(await self._add_follow_up(resolved, asked.follow_up_of))
+        resolved = resolved.model_copy(
+            update={
+                "follow_up": await self._follow_up(resolved, asked.follow_up_of) if asked.follow_up_of else None,
+                "canary": await self._canary(resolved),
+            }
+        )
         return Prepared(resolved=resolved, resolved_entry=await self._notebooks.write(resolved))
 
-    async def _with_turn(self, request: PrepareRequest, prepared: Prepared) -> Prepared:
-        """Take the run's turn where there is room. The queue frees the place of one that is refused afterwards."""
-        if request.continued or prepared.stored_result is not None:
-            return prepared
-        turn = await self._queue.take(request.research_id, prepared.resolved.tenant)
-        return prepared.model_copy(update={"has_turn": not turn.place})
-
-    async def _add_follow_up(self, resolved: ResolvedResearch, followed: str | None) -> ResolvedResearch:
-        """With the sources of the run that this one follows. Raises `RunRefused` where there is no such run."""
-        if followed is None:
-            return resolved
-        stored = await self._sessions.load(followed)
-        state = ResearchState.model_validate_json(stored or "{}")
-        if state.resolved is None or state.resolved.tenant != resolved.tenant:
-            message = f"follow_up_of: there is no stored run {followed}: see `research list`"
-            raise RunRefused(StopReason.INVALID_INPUT, message)
-        if state.schema_version == SCHEMA_VERSION:
-            state = await self._notebooks.complete_state(state)
-        hits = sources_to_offer(state, resolved)
-        told = FollowUp(
-            research_id=followed,
-            query=state.resolved.query if state.resolved else "",
-            summary=(state.result.summary if state.result else state.plan.brief)[:SUMMARY_CHARACTERS],
-            entry=await self._notebooks.write(HitsEntry(hits=hits)) if hits else "",
-            sources=len(hits),
-        )
-        return resolved.model_copy(update={"follow_up": told})
-
-    async def _has_search_attributes(self) -> bool:
-        check = self._configuration.search_attributes
-        try:
-            return check is not None and await check()
-        except RPCError as error:
-            raise Unavailable(f"the server does not tell its search attributes ({error.status.name.lower()})") from None
-
-    async def _add_canary(self, resolved: ResolvedResearch) -> ResolvedResearch:
-        """With a canary; that of an earlier start of this run is kept, so that its paid answers are found again.
-
-        Raises `RunRefused` where the id is another tenant's: its session would be overwritten.
-        """
-        try:
-            stored = await self._sessions.load(resolved.research_id)
-        except ContentCorrupt:
-            stored = None  # a damaged session stops no new run: with another mark some answers may be paid again
-        before = resolution_of(stored)
-        if before is not None and before.tenant != resolved.tenant:
-            message = f"the id {resolved.research_id} cannot be used: choose another one"
-            raise RunRefused(StopReason.INVALID_INPUT, message)
-        known = before.canary if before is not None else ""
-        return resolved.model_copy(update={"canary": known or secrets.token_hex(CANARY_BYTES)})
-
-    async def _go_on(self, request: PrepareRequest, asked: ResearchRequest, session: str) -> Prepared:
+    async def _resume(self, request: PrepareRequest, asked: ResearchRequest) -> Prepared:
+        session = asked.continue_from or ""
         if session != request.research_id:
-            message = f"continue_from: a run goes on under its own id: start it as {session}"
-            raise RunRefused(StopReason.INVALID_INPUT, message)
-        stored = await self._sessions.load(session)
-        state = ResearchState.model_validate_json(stored or "{}")
-        if stored is None or (state.resolved is not None and state.resolved.tenant != asked.tenant):
-            message = f"there is no session {session} to go on from: see `research list`"
-            raise RunRefused(StopReason.INVALID_INPUT, message)
+            raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
+        state = await self._state(session)
+        if state is None or (state.resolved is not None and state.resolved.tenant != asked.tenant):
+            raise RunRefused(f"there is no session {session} to go on from: see `research list`")
         if state.resolved is None:
-            raise RunRefused(StopReason.INVALID_INPUT, f"session {session} was never started: ask again")
-        before = state.resolved
-        if state.schema_version != SCHEMA_VERSION:
-            state = await self._with_notebook(state)
+            raise RunRefused(f"session {session} was never started: ask again")
         if request.continued:
             return Prepared(resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry)
-        resolved = resolve_again(before, asked, self._configuration)
-        if not resolved.canary:
-            resolved = resolved.model_copy(update={"canary": secrets.token_hex(CANARY_BYTES)})
+        resolved = resolve_again(state.resolved, asked, self._configuration)
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
         return Prepared(
             resolved=resolved,
@@ -197,31 +154,44 @@ class RecordsActivities:
             resolved_entry=await self._notebooks.write(resolved),
         )
 
-    async def _with_notebook(self, state: ResearchState) -> ResearchState:
-        """A state of version 1, which holds everything itself, as one with a notebook."""
-        sources = {
-            source.id: source.model_copy(
-                update={
-                    "found_quality": source.assessment.label if source.assessment else None,
-                    "best_quality": best_quality(source.assessment),
-                }
-            )
-            for source in state.sources.values()
-        }
-        cited = {source_id for finding in state.findings for source_id in finding.source_ids}
-        extracts = [
-            SourceExtract.model_validate(source.model_dump(include=EXTRACTED))
-            for source in sources.values()
-            if source.id in cited
-        ]
-        analyses = AnalysisEntry(findings=state.findings, evidence=list(state.evidence.values()), sources=extracts)
-        entry = await self._notebooks.write(analyses)
-        evidence = {key: item.model_copy(update={"entry": entry}) for key, item in state.evidence.items()}
-        findings = [finding.model_copy(update={"entry": entry}) for finding in state.findings]
-        update = {"sources": sources, "evidence": evidence, "findings": findings, "schema_version": SCHEMA_VERSION}
-        changed = state.model_copy(update=update)
-        changed.note_entry(entry)
-        return changed
+    async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
+        """The earlier run with its sources. Raises `RunRefused` where there is no such run."""
+        state = await self._state(followed)
+        if state is None or state.resolved is None or state.resolved.tenant != resolved.tenant:
+            raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
+        hits = sources_to_offer(await self._notebooks.complete_state(state), resolved)
+        return FollowUp(
+            research_id=followed,
+            query=state.resolved.query,
+            summary=(state.result.summary if state.result else state.plan.brief)[:SUMMARY_CHARACTERS],
+            entry=await self._notebooks.write(HitsEntry(hits=hits)) if hits else "",
+            sources=len(hits),
+        )
+
+    async def _canary(self, resolved: ResolvedResearch) -> str:
+        """A new canary, or that of an earlier start of this run, so that its paid answers are found again.
+
+        Raises `RunRefused` where the id is another tenant's: its session would be overwritten.
+        """
+        try:
+            state = await self._state(resolved.research_id)
+        except (ContentCorrupt, ValidationError):
+            state = None  # a damaged session stops no new run: with another mark some answers may be paid again
+        before = state.resolved if state else None
+        if before is not None and before.tenant != resolved.tenant:
+            raise RunRefused(f"the id {resolved.research_id} cannot be used: choose another one")
+        return (before.canary if before else "") or secrets.token_hex(CANARY_BYTES)
+
+    async def _has_search_attributes(self) -> bool:
+        check = self._configuration.search_attributes
+        try:
+            return check is not None and await check()
+        except RPCError as error:
+            raise Unavailable(f"the server does not tell its search attributes ({error.status.name.lower()})") from None
+
+    async def _state(self, research_id: str) -> ResearchState | None:
+        stored = await self._sessions.load(research_id)
+        return None if stored is None else ResearchState.model_validate_json(stored)
 
     async def _with_report(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state whose result has its report inline, as readers of a session expect it."""
@@ -239,19 +209,23 @@ class RecordsActivities:
             # A corpus that was declared and never indexed is indexed by the first run that names it.
             return snapshot if snapshot.indexed_at else await self._corpora.refresh(name)
         except CorpusUnknown as error:
-            message = f"corpus: {error}; add it with `research corpus add`"
-            raise RunRefused(StopReason.INVALID_INPUT, message) from None
+            raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
 
     async def _document(self, request: DocumentPieceRequest) -> str:
-        stored = await self._sessions.load(request.research_id)
-        if stored is None:
-            raise ContentMissing(NO_SESSION)
-        state = ResearchState.model_validate_json(stored)
-        if state.resolved is not None and state.resolved.tenant != request.tenant:
-            raise ContentMissing(NO_SESSION)  # in the same words: whether there is one is not told to another tenant
+        state = await self._state(request.research_id)
+        if state is None or (state.resolved is not None and state.resolved.tenant != request.tenant):
+            # In the same words: whether there is one is not disclosed to another tenant.
+            raise ContentMissing("there is no such session")
         if request.name == "session.json":
             return (await self._notebooks.complete_state(state)).model_dump_json()
-        return await self._content.get_text(_reference(state, request.name))
+        files, source = state.result.files if state.result else None, state.sources.get(request.name)
+        named = {} if files is None else {
+            "report.md": files.markdown, "report.html": files.html, "report.json": files.json_document
+        }  # fmt: skip
+        document = named.get(request.name) or (source.text if source else None)
+        if document is None:
+            raise ContentMissing("the run has no such document")
+        return await self._content.get_text(document)
 
 
 async def changed_state(
@@ -292,22 +266,13 @@ def _another_session() -> ApplicationError:
     return ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
 
 
-def resolution_of(stored: str | None) -> ResolvedResearch | None:
-    """What a stored session was given; None if there is none that can be read."""
-    try:
-        return ResearchState.model_validate_json(stored or "{}").resolved
-    except ValueError:
-        return None
+WORTH_REPORTING: Final = 0.85
+"""Factor by which a place must have become smaller, or larger the other way round; the last few always count."""
+LAST_FEW: Final = 3
 
 
-def _reference(state: ResearchState, name: str) -> DocumentRef:
-    """Where a document of a run lies. Raises `ContentMissing`."""
-    if state.result and state.result.files:
-        files = state.result.files
-        named = {"report.md": files.markdown, "report.html": files.html, "report.json": files.json_document}
-        if name in named:
-            return named[name]
-    source = state.sources.get(name)
-    if source is None or source.text is None:
-        raise ContentMissing("the run has no such document")
-    return source.text
+def is_news(place: int, known: int) -> bool:
+    """Whether a place in the queue is worth an event in the history of its run, which knows another one."""
+    if not known or (place != known and place <= LAST_FEW):
+        return True
+    return place < known * WORTH_REPORTING or place * WORTH_REPORTING > known

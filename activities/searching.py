@@ -5,16 +5,18 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.earlier_run import offer
-from activities.failures import SEARCHING, attempt, send_heartbeats
-from activities.permitted import check_permission
-from contracts.evidence import SearchHit
+from activities.failures import SEARCHING, attempt, check_permission, send_heartbeats
+from contracts.evidence import SearchHit, Source
 from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
 from contracts.request import EARLIER
+from contracts.resolved import ResolvedResearch
+from contracts.state import ResearchState
 from providers.errors import NotConfigured, RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import Notebooks, SearchProvider
+from providers.text import question_stems, stems
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """From names of providers to those that cannot be asked at the moment, each with the reason."""
@@ -27,6 +29,10 @@ HEADING_CHARACTERS: Final = 240
 SNIPPET_CHARACTERS: Final = 200
 MOST_AUTHORS: Final = 3
 MOST_WARNINGS: Final = 5
+LEAST_SHARE: Final = 1 / 3
+"""Of a query's words that must be in what is known of a source of an earlier run."""
+STATEMENT_CHARACTERS: Final = 600
+MOST_EARLIER_SOURCES: Final = 100
 
 
 class SearchingActivities:
@@ -105,3 +111,51 @@ def _shortened(hit: SearchHit) -> SearchHit:
             "sections": sections,
         }
     )
+
+
+# --- sources of an earlier run ----------------------------------------------------------------------------------------
+def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list[SearchHit]:
+    """Sources that the earlier run found something in and that this run may read, those that it cited first."""
+    statements: dict[str, list[str]] = {}
+    for finding in earlier.findings:
+        for source_id in finding.source_ids:
+            statements.setdefault(source_id, []).append(finding.statement)
+    cited = {citation.source_id: citation.number for citation in earlier.citations}
+    known = [source for source in earlier.readable_sources() if source.id in statements and _may_read(source, resolved)]
+    known.sort(key=lambda source: (cited.get(source.id, len(cited) + 1), source.id))
+    return [
+        SearchHit(
+            url=source.url,
+            title=source.title,
+            snippet=" ".join(statements[source.id])[:STATEMENT_CHARACTERS],
+            rank=rank,
+            provider=EARLIER,
+            source_type=source.source_type,
+            published_at=source.published_at,
+            authors=source.authors,
+            doi=source.doi,
+        )
+        for rank, source in enumerate(known[:MOST_EARLIER_SOURCES], start=1)
+    ]
+
+
+def offer(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
+    """Those of an earlier run's sources that say something of the query, the best first."""
+    wanted = set(question_stems(request.text, request.language or "en"))
+    shares = {hit.url: _share(hit, wanted) for hit in hits}
+    fitting = [hit for hit in hits if shares[hit.url] >= LEAST_SHARE]
+    found = sorted(fitting, key=lambda hit: (-shares[hit.url], hit.rank))
+    ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(found[: request.max_results], start=1)]
+    return SearchResponse(provider=EARLIER, hits=ranked, cached=True)
+
+
+def _may_read(source: Source, resolved: ResolvedResearch) -> bool:
+    """A document of this run's corpus; a page only where this run searches the web."""
+    if source.url.startswith(CORPUS_SCHEME):
+        return resolved.corpus is not None and source.url.startswith(f"{CORPUS_SCHEME}{resolved.corpus.name}/")
+    return resolved.web
+
+
+def _share(hit: SearchHit, wanted: set[str]) -> float:
+    told = set(stems(f"{hit.title} {hit.snippet}"))
+    return len(wanted & told) / len(wanted) if wanted else 0.0

@@ -158,6 +158,8 @@ class ResolvedResearch(Contract):
 
     research_id: str
     query: str
+    requested: dict[str, Any] = {}
+    """Settings that the request names, as JSON: a resumed run is resolved again from them."""
     language: str = "en"
     strategy: str = "supervisor"
     mode: Mode = Mode.AUTO

@@ -464,8 +464,8 @@ class RoleSpec(Generic[I, O]):
     work: str = ""
     """Phase in the decision log; empty: the role's own name."""
     module: str | None = None
-    """Module of a role from outside the product: `prompt_values(request, rendering)`, and where the defaults do not
-    fit `ground(work)` and `draft(request, documents)`; `prompts/NAME.md` is in its folder."""
+    """Module of a role from outside the product, with `ground(work)` and `draft(request, documents)` where the defaults
+    do not fit; `prompts/NAME.md` is in its folder."""
     tools: tuple[ToolSpec[Any], ...] = ()
     """Tools that the role may call, turn by turn (`contracts.tool_turns`); without a model it follows a script."""
     must_call: bool = True

@@ -28,8 +28,7 @@ from contracts.state_changes import pack_json, unpack_json
 from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
 
 SCHEMA_VERSION = 2
-"""2: findings, evidence and sources are labels, the rest is in entries of the notebook. 1: everything is here."""
-READABLE_VERSIONS = (1, SCHEMA_VERSION)
+"""Of a stored state: another version is not read."""
 PACKED_EVENTS = 30
 
 

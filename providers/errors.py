@@ -61,15 +61,7 @@ class StoreUnavailable(Unavailable):
 
 
 class SharedStateUnavailable(StoreUnavailable):
-    """The store that workers share does not answer, or takes no changes.
-
-    `kind` is one of: silent, full, read_only, too_few_replicas, no_disk, forbidden (a command or key that the user may
-    not use), password (none, or a wrong one), refused (anything else that it answers).
-    """
-
-    def __init__(self, message: str, *, retry_after: float | None = None, kind: str = "silent") -> None:
-        super().__init__(message, retry_after=retry_after)
-        self.kind = kind
+    """The store that workers share does not answer, or takes no changes."""
 
 
 class CallInFlight(Retryable):

@@ -271,22 +271,31 @@ class SourceReader(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class CallLease:
+    """The right of one attempt to make a call."""
+
+    key: str
+    research_id: str
+    owner: str
+
+
 class CallStore(Protocol):
     """Journal of paid calls and single-flight in one: an answered call is never paid again."""
 
-    async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
-        """Take the call: None if it is ours to make now, else the stored answer.
+    async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
+        """Take the call: a lease if this attempt makes it, else the stored answer.
 
-        Raises `CallInFlight` while another attempt holds a live lease.
+        Raises `CallInFlight` while another attempt has a live lease.
         """
 
-    async def renew(self, key: str, lease_seconds: float) -> None:
-        """Keep the lease while the call runs."""
+    async def renew(self, lease: CallLease, lease_seconds: float) -> None:
+        """Extend the lease while the call runs."""
 
-    async def finish(self, key: str, answer: str) -> None:
+    async def finish(self, lease: CallLease, answer: str) -> None:
         """Write the answer, before the activity returns."""
 
-    async def release(self, key: str) -> None:
+    async def release(self, lease: CallLease) -> None:
         """Give the call up without an answer."""
 
     async def forget(self, research_id: str) -> int:
@@ -372,8 +381,6 @@ class StoredSession:
     status: str
     saved_at: str
     closed: bool
-    corpus_digest: str = ""
-    """Which state of a corpus the run searches."""
 
 
 class SessionStore(Protocol):

@@ -8,13 +8,15 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from contracts.request import Depth, SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
+from providers.models.chat import ToolUse
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import advice, choose
 from providers.search.declarations import BY_MODEL
 from workers.searching import search_model
-from workers.settings.loading import APPLICATION, Settings
+from workers.settings.loading import Settings
 from workers.settings.models import host_of
+from workers.settings.sections import APPLICATION
 
 
 def configuration_of(
@@ -26,9 +28,9 @@ def configuration_of(
         models=models.by_tier() if settings.model_configured else {},
         model_host=partial(models.host_for, keys=settings.model_keys()),
         candidates={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
-        reasoning_tokens=models.reasoning_tokens_of,
-        reasons=models.reasons,
-        takes_tools=models.takes_tools,
+        reasoning_tokens=lambda model: models.capabilities_of(model).reasoning_tokens,
+        reasons=lambda model: models.capabilities_of(model).reasons,
+        takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
         model_price=_prices(settings),
         web_search=web_search_of(settings),
         hooks={

@@ -1,14 +1,11 @@
 """The search pool: every provider that the settings allow, behind its limits and the cache of all workers."""
 
 import asyncio
-import importlib.metadata
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
-
-from pydantic import SecretStr
 
 from activities.searching import SearchingActivities
 from contracts.vocabulary import Tier
@@ -24,10 +21,11 @@ from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
 from providers.shared.limits import ServiceLimits
-from workers.settings.loading import APPLICATION, Settings
+from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import WebSearchSettings
 from workers.shared_state import SharedState
+from workers.web_reader import user_agent
 
 REMEMBERED_SECONDS: Final = 60.0
 """Time for which a worker remembers whether a provider could be reached."""
@@ -91,21 +89,18 @@ class Availability:
 class SearchModel:
     """A model whose endpoint searches the web, for the provider `anthropic`."""
 
-    model: str
-    api_key: SecretStr | None = None
-    base_url: str | None = None
-    """None for the public address."""
-    prices: PriceTable | None = None
+    variables: dict[str, str]
+    """The provider's variables."""
+    prices: PriceTable
 
-    def variables(self) -> dict[str, str]:
-        """As the provider's variables."""
-        given = {"RESEARCH_MODEL": self.model, "ANTHROPIC_BASE_URL": self.base_url}
-        given["ANTHROPIC_API_KEY"] = None if self.api_key is None else self.api_key.get_secret_value()
-        return {name: value for name, value in given.items() if value is not None}
+    @property
+    def base_url(self) -> str | None:
+        """The address of its endpoint; None for the public one."""
+        return self.variables.get("ANTHROPIC_BASE_URL")
 
 
 def search_model(settings: Settings) -> SearchModel | None:
-    """The first configured model whose endpoint has a web search of its own, or None.
+    """Return the first configured model whose endpoint has a web search of its own, or None.
 
     A model with a malformed key is skipped; its own calls report the key.
     """
@@ -113,19 +108,22 @@ def search_model(settings: Settings) -> SearchModel | None:
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
+        key = keys[endpoint].get_secret_value() if endpoint in keys else None
         public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
-        if endpoint not in endpoints or (public and endpoint not in keys) or not _is_well_formed(keys.get(endpoint)):
+        if endpoint not in endpoints or (public and key is None) or not _is_well_formed(key):
             continue
         if models.capabilities_at(endpoint, model).searches_web:
-            prices = PriceTable(models.prices)
-            return SearchModel(model, keys.get(endpoint), models.address_of(endpoint), prices)
+            address = models.address_of(endpoint)
+            variables = {"RESEARCH_MODEL": model, "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key}
+            given = {name: value for name, value in variables.items() if value is not None}
+            return SearchModel(given, PriceTable(models.prices))
     return None
 
 
-def _is_well_formed(key: SecretStr | None) -> bool:
+def _is_well_formed(key: str | None) -> bool:
     try:
         if key is not None:
-            ensure_key(key.get_secret_value(), "its variable")
+            ensure_key(key, "its variable")
     except NotConfigured:
         return False
     return True
@@ -156,12 +154,7 @@ async def open_search_providers(
         for name in ready if names is None else names:
             declaration = search_declaration(name)
             if name == BY_MODEL and model is not None:
-                opened[name] = AnthropicSearch(client, declaration, model.variables(), model.prices)
+                opened[name] = AnthropicSearch(client, declaration, model.variables, model.prices)
             else:
                 opened[name] = declaration.open(client, settings.values())
         yield opened
-
-
-def user_agent(contact: str | None = None) -> str:
-    """Name the product and a contact, which Wikimedia requires of every client."""
-    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} ({contact or 'self-hosted research'})"

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from providers.interfaces import CallStore, SharedStore
 from providers.shared.cache import Cache
@@ -15,9 +15,6 @@ from workers.settings.loading import Settings
 SHARED_FILE: Final = "shared.sqlite3"
 """In RESEARCH_HOME: what workers of one machine share without Redis."""
 
-QUICK_SECONDS: Final = 2.0
-"""How long caches and limits wait for a locked file: they can do without it, the journal cannot."""
-
 
 @dataclass(frozen=True)
 class SharedState:
@@ -27,7 +24,6 @@ class SharedState:
     cache: Cache
     store: SharedStore
     """For limits, politeness and the queue of runs."""
-    kind: Literal["redis", "sqlite"]
 
 
 @asynccontextmanager
@@ -40,12 +36,11 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
         if settings.redis_url is not None:
             store = RedisSharedStore(settings.redis_url.get_secret_value())
             stack.push_async_callback(store.close)
-            yield SharedState(SharedCallStore(store), Cache(store), store, "redis")
+            yield SharedState(SharedCallStore(store), Cache(store), store)
         else:
             journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
-            leases = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
-            quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False, patience_seconds=QUICK_SECONDS)
-            for each in (journal, leases, quick):
+            quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
+            for each in (journal, quick):
                 stack.push_async_callback(each.close)
             await journal.get("opened")  # reports an unusable file now, not in the middle of a run
-            yield SharedState(SharedCallStore(journal, leases), Cache(quick), quick, "sqlite")
+            yield SharedState(SharedCallStore(journal, quick), Cache(quick), quick)

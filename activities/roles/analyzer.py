@@ -1,8 +1,9 @@
 """An analysis grounded in stored text: each finding with passages that are there word for word."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
-from activities.roles.grounding import Headings, RoleWork, find_quote
+from activities.roles.grounding import Headings, RoleWork, evidence_at, find_quote
 from activities.roles.prompt_blocks import shown_sources
 from activities.roles.untrusted import label_all, label_key
 from contracts import addresses
@@ -87,7 +88,7 @@ class _Grounding:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._sources = _sources_by_name(work)
-        self._headings: dict[str, Headings] = {}
+        self._headings = cache(Headings)
         self.evidence: dict[str, Evidence] = {}
         self.dropped = 0
         """Number of quotes that are in no stored text."""
@@ -118,25 +119,12 @@ class _Grounding:
         if source is None or place is None:
             self.dropped += 1
             return None
-        start, end = place
-        key = addresses.evidence_id(source.id, start, end)
-        if key not in self.evidence:
-            self.evidence[key] = Evidence(
-                id=key,
-                source_id=source.id,
-                start=start,
-                end=end,
-                quote_hash=addresses.digest(text[start:end]),
-                heading=self._heading(source, text, start),
-                sub_query_id=self._work.request.sub_query.id,
-            )
-        return self.evidence[key]
-
-    def _heading(self, source: SourceExtract, text: str, start: int) -> str:
-        if source.id not in self._headings:
-            self._headings[source.id] = Headings(text)
-        hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
-        return self._headings[source.id].above(start) or line_of(next(hinted, ""), 120)
+        item = evidence_at(source.id, text, *place, self._headings(text))
+        if not item.heading:
+            hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
+            item = item.model_copy(update={"heading": line_of(next(hinted, ""), 120)})
+        item = item.model_copy(update={"sub_query_id": self._work.request.sub_query.id})
+        return self.evidence.setdefault(item.id, item)
 
     def _confidence(self, proposed: Confidence, grounded: list[Evidence]) -> Confidence:
         """At most the confidence that the sources' number and quality allow."""

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from activities.reporting.citations import without_markers
-from activities.roles.excerpts import part_of
 from activities.roles.grounding import RoleWork, find_quote
-from activities.roles.untrusted import data, guard_line, label_all, label_key, label_of
+from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ShownPassage
 from contracts.checking_roles import (
@@ -33,11 +32,6 @@ from contracts.texts import shorten
 from providers.text import detect_language
 from providers.verification.rules import check, check_numbers, find_hint, shared_words
 
-CLAIM_CHARACTERS: Final = 800
-QUOTE_CHARACTERS: Final = 500
-CONTEXT_CHARACTERS: Final = 100
-SHORTEST: Final = 60
-"""Characters of a quote or a title that are shown at least."""
 REASON_CHARACTERS: Final = 240
 MOST_PASSAGES: Final = 4
 """Of one claim, as a checker is shown it."""
@@ -54,42 +48,7 @@ STATEMENTS: Final = (
 Checking = RoleWork[CheckInput, CheckerAnswer]
 
 
-# --- claims in prompts -----------------------------------------------------------------------------------------------
-def claim_blocks(claims: Sequence[AskedClaim], key: str, share: float) -> list[str]:
-    """A block for each claim, the control among them."""
-    blocks = []
-    for claim in with_control(claims):
-        lines = [f"statement: {guard_line(claim.text, CLAIM_CHARACTERS)}"]
-        lines += [f"part {number}: {guard_line(part, CLAIM_CHARACTERS)}" for number, part in enumerate(claim.parts, 1)]
-        lines += [passage_line("passage", passage, share) for passage in _shown_passages(claim)]
-        blocks.append(data("statement", lines, f' id="{label_of(claim.fingerprint, key)}"'))
-    return blocks
-
-
-def doubtful_claim_blocks(claims: Sequence[DoubtfulClaim], key: str, share: float) -> list[str]:
-    """A block for each claim that is to be corrected, with passages that it may cite instead."""
-    blocks = []
-    for claim in claims:
-        verdict = f"verdict: {claim.verdict.value}; {guard_line(claim.reason, REASON_CHARACTERS)}".rstrip("; ")
-        lines = [f"statement: {guard_line(claim.asked.text, CLAIM_CHARACTERS)}", verdict]
-        cited = [("cited", passage) for passage in claim.asked.passages[:MOST_CITED]]
-        for kind, passage in [*cited, *(("other", passage) for passage in claim.candidates)]:
-            alone = passage.model_copy(update={"before": "", "after": ""})
-            lines.append(passage_line(f"{kind} {label_of(passage.evidence_id, key)}", alone, share))
-        blocks.append(data("statement", lines, f' id="{label_of(claim.asked.fingerprint, key)}"'))
-    return blocks
-
-
-def passage_line(name: str, passage: ShownPassage, share: float) -> str:
-    """A passage in its context, on one line after our own name for it."""
-    context = part_of(CONTEXT_CHARACTERS, share)
-    before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
-    quote = shorten(passage.quote, part_of(QUOTE_CHARACTERS, share, SHORTEST))
-    title = guard_line(passage.title, part_of(SHORTEST, share, SHORTEST))
-    words = guard_line(f"{before} {quote} {after}", QUOTE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
-    return f"{name} ({title}): {words}" if title else f"{name}: {words}"
-
-
+# --- claims that are shown --------------------------------------------------------------------------------------------
 def _shown_passages(claim: AskedClaim) -> list[ShownPassage]:
     return claim.passages[:MOST_PASSAGES]
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from activities.roles.untrusted import INVISIBLE_CLASS
-from contracts.addresses import normalize
-from contracts.evidence import DocumentRef
+from contracts.addresses import digest, evidence_id, normalize
+from contracts.evidence import DocumentRef, Evidence
 from contracts.lenient import line_of
 from contracts.outcome import CallAccount
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
@@ -60,7 +60,12 @@ class RoleWork(Generic[I, A]):
 
 async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, str]:
     """Fetch the texts that an input refers to, by hash. Raises `ContentMissing`, `ContentCorrupt`, `Retryable`."""
-    named = {reference.hash: reference for reference in _references(value)}
+    return await load_texts(content, _references(value))
+
+
+async def load_texts(content: ContentStore, references: Iterable[DocumentRef]) -> dict[str, str]:
+    """Fetch stored texts, each once, by hash. Raises as `load_documents`."""
+    named = {reference.hash: reference for reference in references}
     free = asyncio.Semaphore(AT_ONCE)
 
     async def fetch(reference: DocumentRef) -> str:
@@ -187,3 +192,15 @@ class Headings:
         """The nearest heading at or before an offset, at most 120 characters; empty if there is none."""
         index = bisect_right(self._places, place)
         return self._headings[index - 1] if index else ""
+
+
+def evidence_at(source_id: str, text: str, start: int, end: int, headings: Headings) -> Evidence:
+    """The passage `text[start:end]` of a source as evidence."""
+    return Evidence(
+        id=evidence_id(source_id, start, end),
+        source_id=source_id,
+        start=start,
+        end=end,
+        quote_hash=digest(text[start:end]),
+        heading=headings.above(start),
+    )

@@ -1,25 +1,40 @@
-"""Prompts: one Markdown file per role, filled in a single pass with a role's input and stored texts.
+"""Prompts: one Jinja template in Markdown per role, rendered with the fields of the role's input and `show`.
 
-`render_role` is the entry. The same input gives the same bytes, so that a repeated call has the same journal key.
-Numbers of the input fill the placeholders of their names; `prompt_values` makes the rest.
+`render_role` is the entry. The same input gives the same bytes, so that a repeated call has the same journal key. Every
+value is guarded when it is printed, and never read as a template: braces in a page have no effect.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from typing import Any, Final
 
-from activities.roles.prompt_blocks import PromptRendering, common_values, missing_content
-from activities.roles.prompt_values import VALUES
-from activities.roles.untrusted import label_key, seal
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from activities.roles.prompt_blocks import Block, PromptBlocks, cut_line, guard_lines, show_label
+from activities.roles.untrusted import guard, seal
 from contracts.roles import RoleInput, RoleSpec
 
-PLACEHOLDER: Final = re.compile(r"^\{([a-z_]+)\}\n|\{([a-z_]+)\}", re.MULTILINE)
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
+SPARE_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
+
+
+def _printed(value: Any) -> str:
+    return value if isinstance(value, Block) else guard(str(value))
+
+
+TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` is its escape
+    loader=PackageLoader(PRODUCT, "prompts/shared"),
+    finalize=_printed,
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label)
 
 
 @dataclass(frozen=True)
@@ -48,13 +63,21 @@ def render_role(
     `excerpts` caches the excerpts of the sources between renderings of one request.
     """
     file = prompt_of(role)
-    rendering = PromptRendering(documents, label_key(request), share, {} if excerpts is None else excerpts)
-    own = VALUES[role.name] if role.module is None else import_module(role.module).prompt_values
-    values = {name: str(value) for name, value in request if isinstance(value, int)}
-    values |= common_values(request) | own(request, rendering)
-    common, rest = (seal(part, request.canary) for part in file.parts(values))
-    system = with_canary(file.system, request.canary)
-    return RenderedPrompt(system, common + rest, file.version, len(common), missing_content(request, rendering))
+    show = PromptBlocks(request, documents, share, {} if excerpts is None else excerpts)
+    common = _fill(file.common, request, show)
+    common = seal(f"{common}\n\n" if common else "", request.canary)
+    prompt = common + seal(_fill(file.template, request, show), request.canary)
+    return RenderedPrompt(with_canary(file.system, request.canary), prompt, file.version, len(common), show.missing())
+
+
+def render_shared(name: str, request: RoleInput) -> str:
+    """Render a shared part of prompts, without the mark of the run."""
+    return _fill(TEMPLATES.get_template(f"{name}.md"), request, PromptBlocks(request, {}))
+
+
+def _fill(template: Template, request: RoleInput, show: PromptBlocks) -> str:
+    fields = {name: getattr(request, name) for name in type(request).model_fields}
+    return SPARE_LINES.sub("\n\n", template.render(fields, show=show)).strip()
 
 
 def with_canary(system: str, canary: str) -> str:
@@ -68,33 +91,9 @@ class PromptFile:
 
     version: str
     system: str
-    template: str
-    common: str = ""
+    common: Template
     """Comes before `template`: text that is the same in the run's other calls of this role."""
-
-    @property
-    def placeholders(self) -> frozenset[str]:
-        """Names of the values that the templates need."""
-        return frozenset(match[1] or match[2] for match in PLACEHOLDER.finditer(self.common + self.template))
-
-    def parts(self, values: Mapping[str, str]) -> tuple[str, str]:
-        """Fill the common part and the rest. A placeholder alone on its line takes the line with it if it is empty.
-
-        Values are never searched again, so braces in a page have no effect. Raises ValueError if a value is missing.
-        """
-        if missing := self.placeholders - values.keys():
-            raise ValueError(f"the prompt lacks values for {', '.join(sorted(missing))}")
-        common, rest = (
-            PLACEHOLDER.sub(lambda match: _value(match, values), part).strip() for part in (self.common, self.template)
-        )
-        return f"{common}\n\n" if common else "", rest
-
-
-def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
-    if match[1] is None:
-        return values[match[2]]
-    value = values[match[1]]
-    return f"{value}\n" if value else ""
+    template: Template
 
 
 def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
@@ -109,4 +108,5 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
     parts = FILE.match(text)
     if parts is None:
         raise ValueError(f"the prompt {stem} needs a version line, a system part and a prompt part")
-    return PromptFile(version=parts[1], system=parts[2].strip(), template=parts[4], common=parts[3] or "")
+    common, template = (TEMPLATES.from_string(part or "") for part in parts.group(3, 4))
+    return PromptFile(parts[1], parts[2].strip(), common, template)

@@ -13,13 +13,13 @@ from typing import Any, Final, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.failures import MODELS, MOST_LOSSES, attempt, lost_workers
+from activities.failures import MODELS, attempt
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_blocks import PromptRendering, shown_sources
+from activities.roles.prompt_blocks import shown_sources
 from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
@@ -46,7 +46,7 @@ from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured, WorkerLost
+from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
 
 O = TypeVar("O", bound=RoleAnswer)
@@ -95,14 +95,12 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
         """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
-        # A lost worker may have stored a paid answer: one attempt more looks for it, and makes none.
-        async with attempt(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as history:
-            instead = lost_workers(history.losses) if history.losses >= MOST_LOSSES else None
+        async with attempt(MODELS):
             request = await self._complete(role, request)
             documents = await load_documents(request, self._content)
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
-            answer = await self._answer(task, instead)
+            answer = await self._answer(task)
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
             except (AnswerUnusable, InputUnprocessable) as error:
@@ -125,7 +123,7 @@ class RoleActivities:
         stored = await self._notebooks.read(answer.entry, AnswerEntry)
         return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
 
-    async def _answer(self, task: EngineTask, instead: WorkerLost | None) -> EngineAnswer:
+    async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
@@ -138,9 +136,7 @@ class RoleActivities:
                     non_retryable=True,
                     category=ApplicationErrorCategory.BENIGN,
                 )
-            return await self._journal.answer(engine, task, instead=instead)
-        if instead is not None:
-            raise instead
+            return await self._journal.answer(engine, task)
         return await engine.answer(task)
 
     async def _stored(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
@@ -229,7 +225,7 @@ def _as_shown(request: RoleInput, share: float) -> RoleInput:
     """The request without the sources that had no room in its prompt: this call did not read them."""
     if share >= 1 or not isinstance(request, AnalyzeInput):
         return request
-    return request.model_copy(update={"sources": shown_sources(request, PromptRendering({}, share=share))})
+    return request.model_copy(update={"sources": shown_sources(request, share)})
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:

@@ -13,8 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_blocks import common_values
-from activities.roles.prompt_rendering import prompt_of, render_role, with_canary
+from activities.roles.prompt_rendering import prompt_of, render_role, render_shared, with_canary
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts.addresses import digest
 from contracts.canary import contains_canary
@@ -126,9 +125,8 @@ def _user(
 ) -> Message:
     """One answer for every call, in the calls' order, then guidance and the reminder."""
     blocks = [_answer(answer, request.canary) for answer in answers_to(calls, answers)]
-    values = common_values(request.model_copy(update={"guidance": guidance, "preferences": []}))
-    parts = [values["preferences"].strip(), values["guidance"].strip(), guard(reminder).strip()]
-    text = "\n\n".join(part for part in parts if part) or ("" if blocks else "Go on: call one of the tools.")
+    news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
+    text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
 
 

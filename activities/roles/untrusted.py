@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import html
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -112,11 +111,6 @@ def remove_signs_of(value: Any) -> Any:
 
 
 # --- canary and labels -----------------------------------------------------------------------------------------------
-def new_canary() -> str:
-    """Make the canary of a run: 24 hexadecimal digits that cannot be guessed."""
-    return secrets.token_hex(12)
-
-
 def label_key(request: RoleInput) -> str:
     """Key of a run's labels: no page can know it, and a repeated call has the same."""
     named = f"labels/{request.tenant}/{request.research_id}"

@@ -14,8 +14,8 @@ from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
 from contracts.presets import effective_limits, preset
-from contracts.request import Clarify, ResearchRequest, SearchPolicy
-from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch, where_text_goes
+from contracts.request import Clarify, EngineChoice, ResearchRequest, SearchPolicy
+from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_calls, declaration
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason, ThinkMode
@@ -128,24 +128,20 @@ def _resolve_again(
     stored: ResolvedResearch, request: ResearchRequest, settings: Settings, *, url_given: bool
 ) -> ResolvedResearch:
     """Resolve a resumed run; passages go to no other host than before, unless `--model-url` names it."""
+    if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE:
+        before = (stored.model_host or PUBLIC_HOST).split(", ")
+        now = (settings.model_host or "") if settings.model_configured else ""
+        if not now or not (url_given or set(now.split(", ")) & set(before)):
+            models = list(dict.fromkeys(stored.models.values()))
+            url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
+            raise CommandError(
+                f"this run used the model {', '.join(models)} at {', '.join(before)}, and no such endpoint is "
+                f"configured: add --model {models[0]} {url}"
+            )
     try:
-        resolved = resolve_again(stored, request, configuration_of(settings))
+        return resolve_again(stored, request, configuration_of(settings))
     except RunRefused as refusal:
         raise CommandError(str(refusal)) from None
-    if resolved.engine is not EngineKind.MODEL:
-        return resolved
-    before = (resolved.model_host or PUBLIC_HOST).split(", ")
-    now = settings.model_host if settings.model_configured else None
-    if now is None or not (url_given or set(now.split(", ")) & set(before)):
-        models = list(dict.fromkeys(resolved.models.values()))
-        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
-        raise CommandError(
-            f"this run used the model {', '.join(models)} at {', '.join(before)}, and no such endpoint is configured: "
-            f"add --model {models[0]} {url}"
-        )
-    searched = [choice.host for choice in resolved.providers if choice.available and choice.host is not None]
-    egress = where_text_goes(now, searched, pages=resolved.web)
-    return resolved.model_copy(update={"model_host": now, "egress": egress})
 
 
 async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> None:

@@ -16,7 +16,7 @@ from contracts.addresses import canonical_url
 from contracts.base import StrictContract
 from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
-from providers.domains import ANYWHERE, DENIED, NOT_ALLOWED, Domains
+from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
 from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
@@ -24,7 +24,7 @@ from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import BINARY, DocumentKind
 from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
-from providers.shared.cache import PAGE, Cache, Cached
+from providers.shared.cache import PAGE, Cache
 
 DEFAULT_TENANT: Final = "default"
 LEAST_TEXT: Final = 20
@@ -155,26 +155,12 @@ class CachedReader:
         A page is cached for all runs, and returned only to those whose domains allow every address on its way.
         """
         domains.check(url)
-        found = await self._find(url, tenant, domains)
+        found = await self._cache.get_or_make(
+            PAGE, tenant, self._identity(url), lambda: self._reader.read(url, domains), self._codec
+        )
         for address in (*found.value.way, found.value.url):
             domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
-
-    async def _find(self, url: str, tenant: str, domains: Domains) -> Cached[ExtractedDocument]:
-        while True:
-            own_read = False
-
-            async def make() -> ExtractedDocument:
-                nonlocal own_read
-                own_read = True
-                return await self._reader.read(url, domains)
-
-            try:
-                return await self._cache.get_or_make(PAGE, tenant, self._identity(url), make, self._codec)
-            except SourceUnreadable as error:
-                # Readers that wait for one page share one failure, but the domains of another reader are not ours.
-                if own_read or error.kind not in (DENIED, NOT_ALLOWED):
-                    raise
 
 
 class CachedPage(StrictContract):

@@ -1,13 +1,10 @@
 """Decorators of a search provider: the limits of its service with the operator's price, and the cache."""
 
 import json
-from copy import copy
 from typing import Final
 
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.outcome import Usage
 from contracts.request import SourceType
-from providers.errors import ProviderError
 from providers.interfaces import Limiter, SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
 
@@ -51,17 +48,9 @@ class CachedSearch:
         key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
         identity = json.dumps([self.name, self._instance, key], sort_keys=True)
-        try:
-            found = await self._cache.get_or_make(
-                kind, request.tenant, identity, lambda: self._provider.search(request), ResponseCodec()
-            )
-        except ProviderError as error:
-            if error.usage == Usage():
-                raise
-            # All waiting callers get this very error: the first one takes its cost with it.
-            mine = copy(error)
-            error.usage = Usage()
-            raise mine from None
+        found = await self._cache.get_or_make(
+            kind, request.tenant, identity, lambda: self._provider.search(request), ResponseCodec()
+        )
         return found.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if found.hit else found.value
 
 

@@ -5,7 +5,7 @@ call that must wait longer than a moment raises `RateLimited` with the time to w
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import Change, SharedValue, dump_state, load_state
-from providers.shared.store_keys import quote_part
+from providers.shared.shared_value import SharedValue, quote_part
 
 BURST_SECONDS: Final = 6.0
 """A tenth of a minute's calls may come at once; the rest of the minute is evenly spaced."""
@@ -49,7 +48,7 @@ class ServiceLimits:
 
 
 class ServiceState(BaseModel):
-    """What workers share about a service. Times are seconds since the epoch by the store's clock."""
+    """State of a service. Times are seconds since the epoch by the store's clock."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -58,6 +57,10 @@ class ServiceState(BaseModel):
     """Refusals and outages since the last answer."""
     due: float = 0.0
     """When the next call would begin if calls were evenly spaced."""
+
+    def after_answer(self, spacing: float) -> "ServiceState":
+        """Return the state without a pause, the next call so many seconds later than estimated."""
+        return self.model_copy(update={"failures": 0, "blocked_until": 0.0, "due": max(0.0, self.due + spacing)})
 
 
 def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceState, float]:
@@ -80,9 +83,7 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
     """Pause a service as long as it names, else longer with each failure."""
     pause = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
     until = now + min(max(0.0, pause), LONGEST_NAMED_SECONDS)
-    return state.model_copy(
-        update={"failures": state.failures + 1, "blocked_until": max(until, min(state.blocked_until, until))}
-    )
+    return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
 
 
 class Permit:
@@ -99,12 +100,8 @@ class Permit:
 class SharedLimiter:
     """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
 
-    def __init__(
-        self,
-        store: SharedStore,
-        limits_by_service: Mapping[str, ServiceLimits],
-    ) -> None:
-        self._value = SharedValue(store)
+    def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:
+        self._services = SharedValue(store, ServiceState, KEPT_SECONDS)
         self._limits = dict(limits_by_service)
 
     @asynccontextmanager
@@ -122,40 +119,31 @@ class SharedLimiter:
             raise
         except (RateLimited, Unavailable) as error:
             retry_after = error.retry_after
-            await self._change(service, lambda state, now: record_failure(state, now, retry_after))
+            await self._services.update(
+                _key(service), lambda state, now: (record_failure(state, now, retry_after), None)
+            )
             if isinstance(error, RateLimited):
                 error.service = service
             raise
         taken = 0.0 if permit.tokens is None else limits.spacing(permit.tokens) - limits.spacing(tokens)
         if before.failures or taken:
-            await self._change(
-                service,
-                lambda state, _: state.model_copy(
-                    update={"failures": 0, "blocked_until": 0.0, "due": max(0.0, state.due + taken)}
-                ),
-            )
+            await self._services.update(_key(service), lambda state, _: (state.after_answer(taken), None))
 
     async def _take(self, service: str, spacing: float) -> ServiceState:
+        """Return the state before the call, once the call may begin."""
         while True:
 
-            def decide(value: bytes | None, now: float) -> Change[tuple[ServiceState, float]]:
-                state = load_state(ServiceState, value)
+            def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float]]:
                 after, wait = take_turn(state, now, spacing)
-                return Change(value if after == state else dump_state(after), (state, wait), KEPT_SECONDS)
+                return after, (state, wait)
 
-            state, wait = await self._value.change(_key(service), decide)
+            state, wait = await self._services.update(_key(service), decide)
             if wait > SLEEP_SECONDS:
                 raise RateLimited(f"{service} is not called now", retry_after=wait)
             if wait:
                 await asyncio.sleep(wait)
             if not (wait and state.failures):
                 return state
-
-    async def _change(self, service: str, step: Callable[[ServiceState, float], ServiceState]) -> None:
-        def decide(value: bytes | None, now: float) -> Change[None]:
-            return Change(dump_state(step(load_state(ServiceState, value), now)), None, KEPT_SECONDS)
-
-        await self._value.change(_key(service), decide)
 
 
 def _key(service: str) -> str:

@@ -2,172 +2,106 @@
 
 import asyncio
 import secrets
-import time
-from collections import OrderedDict
-from typing import Final, TypeVar
+from contextlib import suppress
+from typing import Final
 
-from providers.errors import CallInFlight, ContentCorrupt
-from providers.interfaces import SharedStore
-from providers.shared.shielded_tasks import ShieldedTasks
-from providers.shared.store_keys import quote_part
-
-T = TypeVar("T")
+from providers.errors import CallInFlight, ContentCorrupt, ProviderError, SharedStateUnavailable
+from providers.interfaces import CallLease, SharedStore
+from providers.shared.shared_value import quote_part
 
 SHORTEST_RETRY_SECONDS: Final = 1.0
 SHORTEST_LEASE_SECONDS: Final = 0.001
-MOST_TRIES: Final = 5
+WRITE_PAUSES: Final = (0.5, 2.0)
+"""Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
 FORGOTTEN_SECONDS: Final = 86_400.0
-"""How long a late answer of a run that was deleted is kept out: longer than any call takes."""
+"""How long a late answer of a deleted run is refused: longer than any call takes."""
 KEPT_SECONDS: Final = 3 * 86_400.0
-"""How long an answer is kept from the moment it is written: a run lasts a day at most, and is resumed soon."""
-MOST_BEGUN: Final = 50_000
-DONE: Final = b"done"
-DONE_SECONDS: Final = 10.0
-"""How long a finished call's lease says so: longer than it takes to look for an answer and then take the lease."""
+"""How long an answer stays from the moment it is written: a run lasts a day at most, and is resumed soon."""
 
 
 class SharedCallStore:
-    """An attempt that begins a call owns it until its lease expires; an answer is written once and stays.
+    """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
-    A lease is a value that the store forgets soon by its own clock, an answer one that it keeps for days. The first
-    answered attempt marks the lease as done for a while, then writes the answer: an attempt that has just missed it
-    takes no lease. A process that is killed leaves its lease behind: the next attempt gets the call once it ran out.
+    The answer is written before the lease is given back, and looked for again after a lease was taken: so an attempt
+    never makes a call that was answered a moment ago. A process that is killed leaves its lease behind: the next
+    attempt gets the call when it has expired.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
         """The caller closes the stores. `leases` may be faster and less durable."""
         self._store = store
-        self._lease_store = store if leases is None else leases
-        self._begun: OrderedDict[str, str] = OrderedDict()
-        self._owners: dict[str, str] = {}
-        self._leases: dict[str, bytes] = {}
-        """What we wrote last, by key: a lease that still says so is ours."""
-        self._tasks = ShieldedTasks()
+        self._leases = leases or store
 
-    async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
-        """Take the call: None if this attempt makes it, else the stored answer.
+    async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
+        """Take the call: a lease if this attempt makes it, else the stored answer.
 
-        Raises `CallInFlight` while another attempt holds a live lease. Cancelled, it leaves no lease behind.
+        Raises `CallInFlight` while another attempt has a live lease. Cancelled, it leaves no lease behind.
         """
-        owner = secrets.token_hex(8)
-        work = self._tasks.start(self._begin(key, research_id, owner, lease_seconds))
+        lease = CallLease(key, research_id, secrets.token_hex(8))
+        stored = await self._store.get(_answer_key(lease))
+        if stored.value is not None:
+            return _answer(stored.value)
         try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await self._tasks.finish(self._undo(work, key, research_id, owner))
+            if await self._extend(lease, None, stored.now, lease_seconds):
+                stored = await self._store.get(_answer_key(lease))
+                if stored.value is None:
+                    return lease
+                await self.release(lease)
+                return _answer(stored.value)
+        except BaseException:
+            with suppress(ProviderError):
+                await self.release(lease)
             raise
+        current = await self._leases.get(_lease_key(lease))
+        remaining = max(SHORTEST_RETRY_SECONDS, _leased_until(current.value) - current.now)
+        raise CallInFlight("another attempt is making this call", retry_after=remaining)
 
-    async def renew(self, key: str, lease_seconds: float) -> None:
-        """Keep the lease while the call runs; nothing happens if it is no longer ours."""
-        await self._tasks.finish(self._renew(key, lease_seconds))
+    async def renew(self, lease: CallLease, lease_seconds: float) -> None:
+        """Extend the lease, also one that has expired unnoticed; nothing happens if another attempt has the call."""
+        current = await self._leases.get(_lease_key(lease))
+        lapsed = current.value is None and not await self._is_forgotten(lease.research_id)
+        if lapsed or _owner(current.value) == lease.owner:
+            await self._extend(lease, current.value, current.now, lease_seconds)
 
-    async def finish(self, key: str, answer: str) -> None:
-        """Write the answer; the first one stays. Nothing happens if the run was forgotten meanwhile."""
-        await self._tasks.finish(self._finish(key, answer))
+    async def finish(self, lease: CallLease, answer: str) -> None:
+        """Write the answer; the first one stays. Nothing happens if the run was forgotten meanwhile.
 
-    async def release(self, key: str) -> None:
-        """Give the call up without an answer; nothing happens if it is no longer ours."""
-        await self._tasks.finish(self._release(key))
+        Raises what the store raises after a few attempts: the answer was paid for.
+        """
+        for pause in WRITE_PAUSES:
+            try:
+                return await self._finish(lease, answer)
+            except SharedStateUnavailable:
+                await asyncio.sleep(pause)
+        return await self._finish(lease, answer)
+
+    async def release(self, lease: CallLease) -> None:
+        """Give the call up without an answer; nothing happens if another attempt has it."""
+        current = await self._leases.get(_lease_key(lease))
+        if _owner(current.value) == lease.owner:
+            await self._leases.swap(_lease_key(lease), current.value, None)
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number of answers removed. An answer that comes later is not kept.
+        """Remove all rows of a run; the number of answers removed. An answer that comes later is refused.
 
         Raises what the store raises when it removes nothing, `SharedStateUnavailable` above all: then try again.
         """
-        return await self._tasks.finish(self._forget(research_id))
-
-    async def _begin(self, key: str, research_id: str, owner: str, lease_seconds: float) -> str | None:
-        for _ in range(MOST_TRIES):
-            looked_at = time.monotonic()
-            stored = await self._store.get(_answer_key(key, research_id))
-            if stored.value is not None:
-                return _answer(stored.value)
-            lease = _lease(owner, stored.now + lease_seconds)
-            if await self._lease_store.swap(_lease_key(key, research_id), None, lease, _ttl(lease_seconds)):
-                if time.monotonic() - looked_at > DONE_SECONDS / 2:  # too long ago to rely on
-                    await self._give_back(key, research_id, owner)
-                    continue
-                self._take(key, research_id, owner, lease)
-                return None
-            held = await self._lease_store.get(_lease_key(key, research_id))
-            if held.value is not None and held.value != DONE:
-                remaining = max(SHORTEST_RETRY_SECONDS, _leased_until(held.value) - held.now)
-                raise CallInFlight("another attempt is making this call", retry_after=remaining)
-        raise CallInFlight("other attempts keep taking this call", retry_after=SHORTEST_RETRY_SECONDS)
-
-    def _take(self, key: str, research_id: str, owner: str, lease: bytes) -> None:
-        self._begun[key] = research_id
-        self._begun.move_to_end(key)
-        if len(self._begun) > MOST_BEGUN:
-            self._let_go(self._begun.popitem(last=False)[0])
-        self._owners[key], self._leases[key] = owner, lease
-
-    def _let_go(self, key: str) -> None:
-        self._owners.pop(key, None)
-        self._leases.pop(key, None)
-
-    async def _undo(self, work: "asyncio.Task[str | None]", key: str, research_id: str, owner: str) -> None:
-        """Give back what a cancelled attempt may have taken, whatever became of it."""
-        await asyncio.wait([work])
-        await self._give_back(key, research_id, owner)
-        if self._owners.get(key) == owner:
-            self._let_go(key)
-
-    async def _renew(self, key: str, lease_seconds: float) -> None:
-        owner, research_id = self._owners.get(key), self._begun.get(key)
-        if owner is None or research_id is None:
-            return
-        held = await self._lease_store.get(_lease_key(key, research_id))
-        if _owner(held.value) == owner or (held.value is None and not await self._is_forgotten(research_id)):
-            lease = _lease(owner, held.now + lease_seconds)
-            if await self._lease_store.swap(_lease_key(key, research_id), held.value, lease, _ttl(lease_seconds)):
-                self._leases[key] = lease
-
-    async def _finish(self, key: str, answer: str) -> None:
-        research_id, owner = self._begun.get(key), self._owners.get(key)
-        if research_id is None:
-            return
-        if await self._is_marked_done(key, research_id, owner):
-            written = answer.encode("utf-8", "surrogatepass")
-            await self._store.swap(_answer_key(key, research_id), None, written, KEPT_SECONDS)
-        self._begun.pop(key, None)
-        await self._release(key, research_id)
-
-    async def _is_marked_done(self, key: str, research_id: str, owner: str | None) -> bool:
-        """Mark the call before its answer is there: an attempt that then misses it takes no lease. False: forgotten."""
-        place = _lease_key(key, research_id)
-        if key in self._leases and await self._lease_store.swap(place, self._leases.pop(key), DONE, DONE_SECONDS):
-            self._let_go(key)
-            return True
-        if await self._is_forgotten(research_id) and not await self._is_leased(key, research_id, owner):
-            return False
-        await self._lease_store.swap(place, None, DONE, DONE_SECONDS)  # it had run out; of another attempt, it stays
-        return True
-
-    async def _release(self, key: str, research_id: str | None = None) -> None:
-        owner, research_id = self._owners.get(key), research_id or self._begun.get(key)
-        if owner is not None and research_id is not None:
-            await self._give_back(key, research_id, owner)
-            self._let_go(key)
-
-    async def _forget(self, research_id: str) -> int:
         answers = f"{_prefix(research_id)}answer/"
         answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
-        for key in [key for key, begun in self._begun.items() if begun == research_id]:
-            del self._begun[key]
-            self._let_go(key)
-        await self._lease_store.remove(f"{_prefix(research_id)}lease/")
+        await self._leases.remove(f"{_prefix(research_id)}lease/")
         return answered + await self._store.remove(answers)  # an answer written before the mark
 
-    async def _give_back(self, key: str, research_id: str, owner: str) -> None:
-        held = await self._lease_store.get(_lease_key(key, research_id))
-        if _owner(held.value) == owner:
-            await self._lease_store.swap(_lease_key(key, research_id), held.value, None)
+    async def _finish(self, lease: CallLease, answer: str) -> None:
+        current = await self._leases.get(_lease_key(lease))
+        if _owner(current.value) == lease.owner or not await self._is_forgotten(lease.research_id):
+            written = answer.encode("utf-8", "surrogatepass")
+            await self._store.swap(_answer_key(lease), None, written, KEPT_SECONDS)
+        await self.release(lease)
 
-    async def _is_leased(self, key: str, research_id: str, owner: str | None) -> bool:
-        held = await self._lease_store.get(_lease_key(key, research_id))
-        return owner is not None and _owner(held.value) == owner
+    async def _extend(self, lease: CallLease, current: bytes | None, now: float, seconds: float) -> bool:
+        value = f"{lease.owner} {now + seconds!r}".encode()
+        return await self._leases.swap(_lease_key(lease), current, value, max(SHORTEST_LEASE_SECONDS, seconds))
 
     async def _is_forgotten(self, research_id: str) -> bool:
         return (await self._store.get(_forgotten_key(research_id))).value is not None
@@ -177,34 +111,26 @@ def _prefix(research_id: str) -> str:
     return f"calls/{quote_part(research_id)}/"
 
 
-def _lease_key(key: str, research_id: str) -> str:
-    return f"{_prefix(research_id)}lease/{key}"
+def _lease_key(lease: CallLease) -> str:
+    return f"{_prefix(lease.research_id)}lease/{lease.key}"
 
 
-def _answer_key(key: str, research_id: str) -> str:
-    return f"{_prefix(research_id)}answer/{key}"
+def _answer_key(lease: CallLease) -> str:
+    return f"{_prefix(lease.research_id)}answer/{lease.key}"
 
 
 def _forgotten_key(research_id: str) -> str:
     return f"forgotten/{quote_part(research_id)}"
 
 
-def _ttl(lease_seconds: float) -> float:
-    return max(SHORTEST_LEASE_SECONDS, lease_seconds)
+def _owner(value: bytes | None) -> str:
+    return (value or b"").partition(b" ")[0].decode("ascii", "replace")
 
 
-def _lease(owner: str, until: float) -> bytes:
-    return f"{owner} {until!r}".encode()
-
-
-def _owner(lease: bytes | None) -> str:
-    return "" if lease is None else lease.partition(b" ")[0].decode("ascii", "replace")
-
-
-def _leased_until(lease: bytes) -> float:
-    """When a lease ends by the store's clock; of one that cannot be read: long ago."""
+def _leased_until(value: bytes | None) -> float:
+    """Return when a lease ends by the store's clock; 0 for one that cannot be read."""
     try:
-        return float(lease.partition(b" ")[2])
+        return float((value or b"").partition(b" ")[2])
     except ValueError:
         return 0.0
 

@@ -1,7 +1,7 @@
-"""Politeness towards sites, kept by all workers: two requests at once to a host, and the crawl delay that it names."""
+"""Politeness towards sites, across all workers: two requests at once to a host, and the crawl delay that it names."""
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from providers.errors import RateLimited
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import Change, SharedValue, dump_state, load_state
-from providers.shared.store_keys import quote_part
+from providers.shared.shared_value import SharedValue, quote_part
 
 MOST_AT_ONCE: Final = 2
 """Requests to one host at the same time, of all workers together."""
@@ -23,13 +22,17 @@ WAIT_SECONDS: Final = 1.0
 
 
 class HostState(BaseModel):
-    """What workers share about a host. Times are seconds since the epoch by the store's clock."""
+    """State of a host. Times are seconds since the epoch by the store's clock."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     last_start: float = 0.0
     leases: dict[str, float] = {}
     """Requests under way → when their lease ends."""
+
+    def without(self, lease: str) -> "HostState":
+        """Return the state after a request."""
+        return self.model_copy(update={"leases": {name: at for name, at in self.leases.items() if name != lease}})
 
 
 def start_request(state: HostState, now: float, lease: str, delay_seconds: float) -> tuple[HostState, float]:
@@ -48,31 +51,19 @@ class Politeness:
     """Hosts in a shared store; every method raises what the store raises."""
 
     def __init__(self, store: SharedStore) -> None:
-        self._value = SharedValue(store)
+        self._hosts = SharedValue(store, HostState, LEASE_SECONDS)
 
     @asynccontextmanager
     async def visit(self, host: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:
-        """Ask a host in the block. Raises `RateLimited` before it when the request must wait.
+        """Allow one request to a host in the block. Raises `RateLimited` before it when the request must wait.
 
         `delay_seconds` is the site's crawl delay, 0 if it names none.
         """
         key, lease = f"politeness/{quote_part(host.lower())}", secrets.token_hex(6)
-        wait = await self._change(key, lambda state, now: start_request(state, now, lease, delay_seconds))
+        wait = await self._hosts.update(key, lambda state, now: start_request(state, now, lease, delay_seconds))
         if wait:
-            raise RateLimited("the site is being asked already", retry_after=wait)
+            raise RateLimited("two requests to the site are under way", retry_after=wait)
         try:
             yield
         finally:
-            await self._change(key, lambda state, _: (_without(state, lease), 0.0))
-
-    async def _change(self, key: str, step: Callable[[HostState, float], tuple[HostState, float]]) -> float:
-        def decide(value: bytes | None, now: float) -> Change[float]:
-            before = load_state(HostState, value)
-            state, wait = step(before, now)
-            return Change(value if state == before else dump_state(state), wait, LEASE_SECONDS)
-
-        return await self._value.change(key, decide)
-
-
-def _without(state: HostState, lease: str) -> HostState:
-    return state.model_copy(update={"leases": {name: at for name, at in state.leases.items() if name != lease}})
+            await self._hosts.update(key, lambda state, _: (state.without(lease), None))

@@ -1,14 +1,14 @@
-"""Which runs go on at once, in all and of one tenant, and who begins next: agreed on by all workers.
+"""The queue of runs: how many go on at once, in all and of one tenant, and which one begins next.
 
-The rules are pure. A run that may not begin yet asks again and again and so keeps its place; one that is lost loses it,
-and so does a run that was admitted and that the server no longer knows as open.
+A waiting run asks again and again, which keeps its place in the queue; a run that stops asking loses it, and so does an
+admitted run that the server no longer lists as open.
 """
 
 import heapq
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 from pydantic import BaseModel
@@ -16,13 +16,11 @@ from pydantic import BaseModel
 from contracts.messages import QueueTurn
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import Change, SharedValue, dump_state, load_state
-
-T = TypeVar("T")
+from providers.shared.shared_value import SharedValue
 
 KEY: Final = "runs/queue"
 LONGEST_RUN_SECONDS: Final = 90_000.0
-"""A run lasts a day at most; whatever was not told of its end is over then."""
+"""A run lasts a day at most; an admitted run is forgotten after so long."""
 GRACE_SECONDS: Final = 30.0
 """How late a waiting run may ask again, and how new a run may be that the server does not list yet."""
 LOOKED_EVERY_SECONDS: Final = 10.0
@@ -30,7 +28,7 @@ SHORTEST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 15.0
 
 OpenRuns = Callable[[], Awaitable[Collection[str]]]
-"""Ids of all runs that the server knows as open. Raises `ProviderError` if it does not tell."""
+"""Returns the ids of all open runs. Raises `ProviderError` if the server does not answer."""
 
 log = structlog.get_logger()
 
@@ -56,35 +54,27 @@ class Holder(BaseModel):
     tenant: str
     since: float
     until: float
-    """When it is forgotten unless it is heard of."""
+    """When it is forgotten unless it asks again."""
 
 
 class QueueState(BaseModel):
-    """What workers share."""
+    """The queue. Times are seconds since the epoch by the store's clock."""
 
     running: list[Holder] = []
     waiting: list[Holder] = []
     looked: float = 0.0
-    """When the server was asked last which runs are open."""
-
-
-@dataclass(frozen=True)
-class QueueAnswer:
-    """A turn, and whether it is time to look which of the running ones are lost."""
-
-    turn: QueueTurn
-    look: bool = False
+    """When the list of open runs was read last."""
 
 
 def pause_at(place: int) -> float:
-    """Seconds after which a run at this place asks again: those in front often, so that no room stays empty."""
+    """Return the seconds after which a run asks again: those in front often, so that no place stays empty."""
     return min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
 
 
 def begin_order(state: QueueState, limits: QueueLimits) -> Iterator[Holder]:
-    """Those who wait, in the order in which they may begin if nobody ends: tenants with the fewest runs go first.
+    """Yield the waiting runs in the order in which they may begin: tenants with the fewest runs go first.
 
-    Of one tenant, who waits longest. Tenants that have all they may have are left out.
+    Of one tenant, the run that waits longest is first. Tenants at their limit are omitted.
     """
     counts = Counter(holder.tenant for holder in state.running)
     queues: dict[str, deque[Holder]] = {}
@@ -101,12 +91,12 @@ def begin_order(state: QueueState, limits: QueueLimits) -> Iterator[Holder]:
             heapq.heappush(heap, (count + 1, queues[tenant][0].since, tenant))
 
 
-def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueAnswer:
-    """Admit a run or give it its place; changes the state. One that goes on already is admitted again."""
+def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueTurn:
+    """Admit a run or return its place; changes the state. One that goes on already is admitted again."""
     state.running = [one for one in state.running if one.until > now]
     state.waiting = [one for one in state.waiting if one.until > now]
     if any(one.id == research_id for one in state.running):
-        return QueueAnswer(QueueTurn())
+        return QueueTurn()
     mine = next((one for one in state.waiting if one.id == research_id), None)
     if mine is None:
         mine = Holder(id=research_id, tenant=tenant, since=now, until=now)
@@ -116,25 +106,23 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     if place is not None and place < limits.at_once - len(state.running):
         state.waiting.remove(mine)
         state.running.append(mine.model_copy(update={"since": now, "until": now + LONGEST_RUN_SECONDS}))
-        return QueueAnswer(QueueTurn())
-    if place is None:  # of a tenant that has all it may have: behind those who only wait for room
+        return QueueTurn()
+    if place is None:  # its tenant is at its limit: behind those who only wait for room
         named = {one.id for one in order}
         place = len(order) + [one.id for one in state.waiting if one.id not in named].index(research_id)
     place += 1
     mine.until = now + pause_at(place) + GRACE_SECONDS
-    look = now - state.looked >= LOOKED_EVERY_SECONDS
-    state.looked = now if look else state.looked
-    return QueueAnswer(QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause_at(place)), look)
+    return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause_at(place))
 
 
 def leave(state: QueueState, research_id: str) -> None:
-    """Forget a run that has ended."""
+    """Remove a run that has ended."""
     state.running = [one for one in state.running if one.id != research_id]
     state.waiting = [one for one in state.waiting if one.id != research_id]
 
 
 def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> list[str]:
-    """Forget the running ones that are not open, but for those that began just now; the ids that were forgotten."""
+    """Remove the running ones that are not open, except those that began just now; return their ids."""
     lost = [one.id for one in state.running if one.id not in open_runs and now - one.since > GRACE_SECONDS]
     state.running = [one for one in state.running if one.id not in lost]
     return lost
@@ -143,35 +131,41 @@ def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> li
 class SharedRunQueue:
     """The queue in a shared store."""
 
-    def __init__(
-        self, store: SharedStore, limits: QueueLimits | None = None, open_runs: OpenRuns | None = None
-    ) -> None:
-        self._value = SharedValue(store)
-        self._limits = limits or QueueLimits()
+    def __init__(self, store: SharedStore, limits: QueueLimits, open_runs: OpenRuns) -> None:
+        self._queue = SharedValue(store, QueueState, LONGEST_RUN_SECONDS)
+        self._limits = limits
         self._open_runs = open_runs
 
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Whether the run may begin, else its place. Raises `RateLimited` under lasting contention."""
-        answer = await self._change(lambda state, now: ask(state, research_id, tenant, self._limits, now))
-        if not answer.look or self._open_runs is None:
-            return answer.turn
-        try:
-            going_on = await self._open_runs()
-        except ProviderError:
-            return answer.turn
-        if lost := await self._change(lambda state, now: forget_lost(state, going_on, now)):
-            log.info("queue.lost_runs_forgotten", runs=len(lost))
-            return (await self._change(lambda state, now: ask(state, research_id, tenant, self._limits, now))).turn
-        return answer.turn
+        """Admit the run or return its place. Raises `RateLimited` under lasting contention."""
+
+        def step(state: QueueState, now: float) -> tuple[QueueState, tuple[QueueTurn, bool]]:
+            turn = ask(state, research_id, tenant, self._limits, now)
+            look = turn.place > 0 and now - state.looked >= LOOKED_EVERY_SECONDS
+            state.looked = now if look else state.looked
+            return state, (turn, look)
+
+        turn, look = await self._queue.update(KEY, step)
+        if look and await self._forget_lost():
+            turn, _ = await self._queue.update(KEY, step)
+        return turn
 
     async def leave(self, research_id: str) -> None:
         """Give the run's place to the next one."""
-        await self._change(lambda state, _: leave(state, research_id))
 
-    async def _change(self, step: Callable[[QueueState, float], T]) -> T:
-        def decide(value: bytes | None, now: float) -> Change[T]:
-            state = load_state(QueueState, value)
-            result = step(state, now)
-            return Change(dump_state(state), result, LONGEST_RUN_SECONDS)
+        def step(state: QueueState, _: float) -> tuple[QueueState, None]:
+            leave(state, research_id)
+            return state, None
 
-        return await self._value.change(KEY, decide)
+        await self._queue.update(KEY, step)
+
+    async def _forget_lost(self) -> bool:
+        """Remove runs that ended without leaving, for instance by termination; return whether there were any."""
+        try:
+            open_runs = await self._open_runs()
+        except ProviderError:
+            return False
+        lost = await self._queue.update(KEY, lambda state, now: (state, forget_lost(state, open_runs, now)))
+        if lost:
+            log.info("queue.lost_runs_forgotten", runs=len(lost))
+        return bool(lost)

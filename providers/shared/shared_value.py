@@ -1,10 +1,10 @@
-"""Change a small shared value by compare and swap: a pure decision, repeated until no other worker was quicker."""
+"""Small values that all workers change by compare and swap, and the keys they lie under."""
 
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from providers.errors import RateLimited
 from providers.interfaces import SharedStore
 
-T = TypeVar("T")
 S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T")
 
 MOST_TRIES: Final = 40
 LONGEST_PAUSE_SECONDS: Final = 0.02
@@ -21,45 +21,45 @@ LONGEST_PAUSE_SECONDS: Final = 0.02
 CONTENDED_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True)
-class Change(Generic[T]):
-    """The new value of a decision, None to remove it, and the result for the caller."""
-
-    value: bytes | None
-    result: T
-    ttl_seconds: float
+def key_bytes(key: str) -> bytes:
+    """Encode a key as stored; any text is allowed, half of a surrogate pair too."""
+    return key.encode("utf-8", "surrogatepass")
 
 
-class SharedValue:
-    """Values under keys of a `SharedStore`; decisions of this process about one key are made one after the other."""
+def quote_part(text: str) -> str:
+    """Quote a text as one part of a key: without a slash, and different for different texts."""
+    return quote(text, safe="", errors="surrogatepass")
 
-    def __init__(self, store: SharedStore) -> None:
+
+class SharedValue(Generic[S]):
+    """Models of one kind by key, as JSON. A stored value that is not of this kind counts as the kind's default."""
+
+    def __init__(self, store: SharedStore, kind: type[S], ttl_seconds: float) -> None:
         self._store = store
+        self._kind = kind
+        self._ttl_seconds = ttl_seconds
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def change(self, key: str, decide: Callable[[bytes | None, float], Change[T]]) -> T:
-        """Decide from the value and the store's time. Raises `RateLimited` under lasting contention, store errors."""
+    async def update(self, key: str, step: Callable[[S, float], tuple[S, T]]) -> T:
+        """Replace the value by that of `step(value, now)` and return its result; repeated if another worker is quicker.
+
+        `now` is the store's clock. Raises `RateLimited` under lasting contention, and what the store raises.
+        """
         lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
+        async with lock:  # the tasks of this process need not race each other
             for number in range(MOST_TRIES):
                 stored = await self._store.get(key)
-                change = decide(stored.value, stored.now)
-                if change.value == stored.value:
-                    return change.result
-                if await self._store.swap(key, stored.value, change.value, change.ttl_seconds):
-                    return change.result
+                state, result = step(self._parse(stored.value), stored.now)
+                changed = state.model_dump_json(exclude_defaults=True).encode()
+                if changed == (stored.value or b"{}"):
+                    return result
+                if await self._store.swap(key, stored.value, changed, self._ttl_seconds):
+                    return result
                 await asyncio.sleep(random.uniform(0, min(0.001 * 2**number, LONGEST_PAUSE_SECONDS)))  # noqa: S311
         raise RateLimited("too many workers change one value at once", retry_after=CONTENDED_SECONDS)
 
-
-def dump_state(state: BaseModel) -> bytes:
-    """Serialize a state for the store."""
-    return state.model_dump_json(exclude_defaults=True).encode()
-
-
-def load_state(kind: type[S], value: bytes | None) -> S:
-    """Inverse of `dump_state`; an invalid value counts as no state."""
-    try:
-        return kind() if value is None else kind.model_validate_json(value)
-    except ValidationError:
-        return kind()
+    def _parse(self, value: bytes | None) -> S:
+        try:
+            return self._kind() if value is None else self._kind.model_validate_json(value)
+        except ValidationError:
+            return self._kind()

@@ -1,22 +1,28 @@
 """Content-addressed documents over obstore: a local folder by default, S3, Google or Azure by URL.
 
-A document lies at `ab/cdef…`, the digits of its SHA-256. Writing is atomic (the store writes aside and renames), and
-what is there already is not written again. The blocking calls run in threads: obstore's own asynchronous ones hand
-their results over from a foreign thread, which can abort an interpreter that is just ending.
+A document lies at `ab/cdef…`, the digits of its SHA-256. Writing is atomic: the store writes aside and renames. The
+blocking calls run in threads: obstore's own asynchronous ones return their results from a foreign thread, which can
+abort an interpreter that is just ending.
 """
 
 import asyncio
 import hashlib
 import os
 import re
-import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from contracts.evidence import DocumentRef
@@ -25,44 +31,58 @@ from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, Stor
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-NO_SPACE: Final = (
-    "os error 28",
-    "StorageFull",
-    "os error 122",
-    "QuotaExceeded",
-    "EntityTooLarge",
-    "InsufficientStorage",
+NO_SPACE: Final = re.compile(
+    r"os error (?:27|28|122)\b|StorageFull|QuotaExceeded|EntityTooLarge|InsufficientStorage"  # EFBIG, ENOSPC, EDQUOT
 )
-"""How full disks and quotas show in what obstore says of an error."""
+"""Full disks and quotas in the texts of obstore's errors."""
 DATED_EVERY: Final = timedelta(hours=1)
+"""Precision of the date at which a document was last put."""
 SCHEME: Final = "sha256:"
 NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")
-"""How documents are called; records and the documents of corpora may lie in the same store."""
+"""Names of documents; records and the documents of corpora may lie in the same store."""
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
-    """The store behind a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a path; a missing folder is made.
+    """Open the store behind a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a path; a missing folder is made.
 
-    Raises `NotConfigured`, or OSError if the folder cannot be made.
+    Raises `NotConfigured`.
     """
     text = os.fspath(address)
-    if text.startswith("memory:"):
-        return from_url(text)
-    if not is_on_this_host(text):
-        try:
+    try:
+        if text.startswith("memory:"):
+            return from_url(text)
+        if not is_on_this_host(text):
             return from_url(text, retry_config={"max_retries": 0})  # the engine alone retries
-        except (BaseError, ValueError):
-            raise NotConfigured(
-                "RESEARCH_CONTENT_URL cannot be opened: name a folder, or s3://, gs:// or az://"
-            ) from None
+    except (BaseError, ValueError):
+        raise NotConfigured("RESEARCH_CONTENT_URL cannot be opened: name a folder, or s3://, gs:// or az://") from None
     path = Path(text.removeprefix("file://")).absolute()
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise NotConfigured(f"the folder {path.name} cannot be used: {error.strerror}") from None
     return LocalStore(path, mkdir=True)
 
 
 def is_on_this_host(address: str) -> bool:
-    """Whether an address is a folder (or the memory) of this host: other hosts do not see what lies there."""
+    """Return true for a folder (or the memory) of this host, which other hosts do not see."""
     return "://" not in address or address.startswith(("file://", "memory:"))
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise our errors in place of the store's, whose messages may contain paths."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ContentMissing("a stored document is gone") from error
+    except (AlreadyExistsError, PreconditionError) as error:
+        raise StoreUnavailable("another worker wrote the record meanwhile") from error
+    except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
+        raise NotConfigured("the store refuses access: check RESEARCH_HOME or RESEARCH_CONTENT_URL") from error
+    except (BaseError, OSError) as error:
+        if NO_SPACE.search(str(error)):
+            raise StorageFull("no room left where documents are stored") from error
+        raise StoreUnavailable("the content store does not answer") from error
 
 
 def hash_of(data: bytes) -> str:
@@ -70,34 +90,42 @@ def hash_of(data: bytes) -> str:
     return SCHEME + hashlib.sha256(data).hexdigest()
 
 
+def hash_of_file(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    with path.open("rb") as file:
+        return SCHEME + hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def name_of(reference: DocumentRef) -> str:
-    """Where a document lies in the store."""
+    """Path of a document in the store."""
     digits = reference.hash.removeprefix(SCHEME)
     return f"{digits[:2]}/{digits[2:]}"
 
 
 class ObstoreContentStore:
-    """`ContentStore` over any object store."""
+    """`ContentStore` over any object store; a document's date is that of its last put, within `DATED_EVERY`.
 
-    def __init__(self, address: str | os.PathLike[str], *, dates_puts: bool = False) -> None:
-        """With `dates_puts` a document's date tells when it was last put, give or take `DATED_EVERY`."""
+    Every method raises `StoreUnavailable`, and `NotConfigured` where the store refuses access.
+    """
+
+    def __init__(self, address: str | os.PathLike[str]) -> None:
+        """`address` is a URL or a folder. Raises `NotConfigured`."""
         self._store = open_store(address)
-        self._dates_puts = dates_puts
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
-        """Store bytes (idempotent, atomic). Raises `StorageFull`, `StoreUnavailable`."""
+        """Store bytes (idempotent, atomic). Raises `StorageFull`."""
         return await asyncio.to_thread(self._put, data, media_type, len(data))
 
     async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
-        """Store a text as UTF-8; `size` is in characters. Raises `StorageFull`, `StoreUnavailable`."""
+        """Store a text as UTF-8; `size` is in characters. Raises `StorageFull`."""
         return await asyncio.to_thread(self._put, text.encode("utf-8"), media_type, len(text))
 
     async def get(self, reference: DocumentRef) -> bytes:
-        """The bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
+        """Return the bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
         return await asyncio.to_thread(self._get, reference)
 
     async def get_text(self, reference: DocumentRef) -> str:
-        """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
+        """Return the text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
         data = await self.get(reference)
         try:
             return data.decode("utf-8")
@@ -105,114 +133,77 @@ class ObstoreContentStore:
             raise ContentCorrupt("a stored document is no text") from error
 
     def put_file(self, path: Path, media_type: str) -> DocumentRef:
-        """Store a file without holding it in memory. Blocks. Raises `StorageFull`, `StoreUnavailable`."""
-        with path.open("rb") as file:
-            digits = hashlib.file_digest(file, "sha256").hexdigest()
-        reference = DocumentRef(hash=SCHEME + digits, media_type=media_type, size=path.stat().st_size)
-        try:
-            held = self._held(name_of(reference))
-            if held is None or held["size"] != reference.size:
-                obstore.put(self._store, name_of(reference), path)
-        except (BaseError, OSError) as error:
-            raise translated_error(error) from error
+        """Store a file of any size in constant memory. Blocks. Raises `StorageFull`."""
+        reference = DocumentRef(hash=hash_of_file(path), media_type=media_type, size=path.stat().st_size)
+        with translated_errors():
+            obstore.put(self._store, name_of(reference), path)
         return reference
 
     def get_file(self, reference: DocumentRef, path: Path) -> None:
-        """Write a document to a file, whole or not at all, without holding it in memory. Blocks.
+        """Write a document to a file, whole or not at all, in constant memory. Blocks; the caller locks the path.
 
-        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`, `StoreUnavailable`.
+        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`.
         """
-        digest = hashlib.sha256()
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for chunk in obstore.get(self._store, name_of(reference)).stream():
-                    digest.update(chunk)
-                    file.write(chunk)
-            if SCHEME + digest.hexdigest() != reference.hash:
-                raise ContentCorrupt("a stored document is not what its hash says")
-            Path(temporary).replace(path)
-        except FileNotFoundError as error:
-            raise ContentMissing("a stored document is gone") from error
-        except (BaseError, OSError) as error:
-            raise translated_error(error) from error
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        aside = path.with_suffix(".part")
+        with translated_errors(), aside.open("wb") as file:
+            for chunk in obstore.get(self._store, name_of(reference)).stream():
+                file.write(chunk)
+        if hash_of_file(aside) != reference.hash:
+            raise ContentCorrupt("a stored document does not match its hash")
+        aside.replace(path)
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
-        """Remove a document; whether it is gone, which it already may have been. Raises `StoreUnavailable`."""
-        return await asyncio.to_thread(self._delete, reference, unless_put_since)
+        """Remove a document; true if it is gone, which it already may have been."""
+        return await asyncio.to_thread(self._delete, name_of(reference), unless_put_since)
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
-        """Remove every document whose hash is not among these; how many there were. Raises `StoreUnavailable`."""
+        """Remove every document whose hash is not among these; return their number."""
         return await asyncio.to_thread(self._delete_others, used, unless_put_since)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
         reference = DocumentRef(hash=hash_of(data), media_type=media_type, size=size)
         name = name_of(reference)
-        try:
-            held = self._held(name)
-            if held is not None and held["size"] == len(data):
-                if self._dates_puts and datetime.now(UTC) - held["last_modified"] > DATED_EVERY:
-                    self._date(name, data)
-                return reference
-            obstore.put(self._store, name, data)
-        except AlreadyExistsError:
-            return reference
-        except (BaseError, OSError) as error:
-            raise translated_error(error) from error
+        with translated_errors():
+            stored = self._head(name)
+            if stored is None or stored["size"] != len(data):
+                obstore.put(self._store, name, data)
+            elif datetime.now(UTC) - stored["last_modified"] > DATED_EVERY:
+                self._date(name, data)
         return reference
 
-    def _held(self, name: str) -> "ObjectMeta | None":
+    def _head(self, name: str) -> "ObjectMeta | None":
         try:
             return obstore.head(self._store, name)
         except FileNotFoundError:
             return None
 
     def _date(self, name: str, data: bytes) -> None:
-        """Give a document today's date; a full disk is no reason not to use what is there."""
+        """Give a document today's date; in a folder without writing it, for the disk may be full."""
         if isinstance(self._store, LocalStore) and self._store.prefix is not None:
             os.utime(Path(self._store.prefix) / name)
         else:
             obstore.put(self._store, name, data)
 
     def _get(self, reference: DocumentRef) -> bytes:
-        try:
+        with translated_errors():
             data = bytes(obstore.get(self._store, name_of(reference)).bytes())
-        except FileNotFoundError as error:
-            raise ContentMissing("a stored document is gone") from error
-        except (BaseError, OSError) as error:
-            raise translated_error(error) from error
         if hash_of(data) != reference.hash:
-            raise ContentCorrupt("a stored document is not what its hash says")
+            raise ContentCorrupt("a stored document does not match its hash")
         return data
 
-    def _delete(self, reference: DocumentRef, unless_put_since: datetime | None) -> bool:
-        name = name_of(reference)
+    def _delete(self, name: str, unless_put_since: datetime | None) -> bool:
         try:
-            if unless_put_since is not None:
-                held = self._held(name)
-                if held is not None and held["last_modified"] >= unless_put_since - DATED_EVERY:
+            with translated_errors():
+                put_at = obstore.head(self._store, name)["last_modified"]
+                if unless_put_since is not None and put_at >= unless_put_since - DATED_EVERY:
                     return False
-            obstore.delete(self._store, name)
-        except FileNotFoundError:
+                obstore.delete(self._store, name)
+        except ContentMissing:
             return True
-        except (BaseError, OSError) as error:
-            raise translated_error(error) from error
         return True
 
     def _delete_others(self, used: Collection[str], unless_put_since: datetime) -> int:
-        try:
+        with translated_errors():
             names = [meta["path"] for chunk in obstore.list(self._store) for meta in chunk]
-        except (BaseError, OSError) as error:
-            raise translated_error(error) from error
-        hashes = [SCHEME + name.replace("/", "") for name in names if NAME.fullmatch(name)]
-        others = [DocumentRef(hash=each) for each in hashes if each not in used]
-        return sum(self._delete(each, unless_put_since) for each in others)
-
-
-def translated_error(error: Exception) -> StorageFull | StoreUnavailable:
-    """Storage errors as ours; the store's own message may hold paths and is not passed on."""
-    if any(sign in str(error) for sign in NO_SPACE):
-        return StorageFull("no room left where documents are kept")
-    return StoreUnavailable("the content store does not answer")
+        others = [name for name in names if NAME.fullmatch(name) and SCHEME + name.replace("/", "") not in used]
+        return sum(self._delete(name, unless_put_since) for name in others)

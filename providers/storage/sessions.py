@@ -1,7 +1,7 @@
-"""The record of runs: one JSON document per research id.
+"""The record of runs: one JSON document per research id, in three lines.
 
-Its first line holds what a list shows, the second one which documents the run refers to; both are cut so that they can
-be read by themselves. The whole is one JSON document: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
+The first line is what a list shows, the second one the documents that the run refers to, so that both can be read
+without the rest: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
 """
 
 import asyncio
@@ -9,9 +9,11 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from contracts.state import READABLE_VERSIONS
+from pydantic import BaseModel, ConfigDict
+
+from contracts.state import SCHEMA_VERSION
 from contracts.texts import DOCUMENT_HASH
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
@@ -19,12 +21,10 @@ from providers.storage.stored_records import ENDING, FirstLines, Records
 
 T = TypeVar("T")
 
-FORMAT_VERSION = 1
-SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 HASH = re.compile(DOCUMENT_HASH.pattern)
-DOCUMENTS = b'"documents": '
+SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 SESSIONS = "sessions"
-"""What these records are called in a home and in an object store."""
+"""Folder of these records in a home and in an object store."""
 UNREADABLE = "unreadable"
 """Status in a list of a session that cannot be used."""
 
@@ -33,10 +33,23 @@ class SessionUnreadable(ContentCorrupt):
     """A stored session that is damaged, or of a version that this one cannot read."""
 
 
+class SessionHead(BaseModel):
+    """The first line of a session; `saved_at` is ISO 8601 in UTC."""
+
+    model_config = ConfigDict(strict=True)
+
+    schema_version: Literal[1] = 1
+    research_id: str
+    query: str
+    status: str
+    saved_at: str
+    closed: bool
+
+
 class RecordSessionStore:
     """Sessions as records.
 
-    Every method raises `InvalidCall` for an id that is no plain name, and what its records raise.
+    Every method raises `InvalidCall` for an id that is no plain name, and the errors of `Records`.
     """
 
     def __init__(self, records: Records) -> None:
@@ -51,36 +64,27 @@ class RecordSessionStore:
     async def load(self, research_id: str) -> str | None:
         """The newest checkpoint as JSON of `ResearchState`, or None. Raises `SessionUnreadable`."""
         _check(research_id)
-        return await _in_thread(lambda: _state(research_id, self._records.read(research_id)))
+        data = await _in_thread(lambda: self._records.read(research_id))
+        return None if data is None else _state(research_id, data)
 
     async def list(self) -> list[StoredSession]:
         """All sessions, newest first; a damaged one is listed with the status `unreadable`."""
-        found = [_list_one(line) for line in await _in_thread(self._records.first_lines)]
+        found = [_list_one(lines) for lines in await _in_thread(self._records.first_lines)]
         return sorted(found, key=lambda session: session.saved_at, reverse=True)
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
         """By id, the hashes of all documents that each session refers to; None where a session cannot be read."""
-        return await _in_thread(self._documents)
+        found = await _in_thread(lambda: self._records.first_lines(2))
+        return {record.name: _second_line(record.lines) for record in found}
 
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""
         _check(research_id)
         await _in_thread(lambda: self._records.remove(research_id))
 
-    def _documents(self) -> dict[str, frozenset[str] | None]:
-        return {begin.name: _named(begin.lines) or self._referred(begin.name) for begin in self._records.first_lines(2)}
-
-    def _referred(self, research_id: str) -> frozenset[str] | None:
-        """The same from the whole record: it was written before there was such a line, or is damaged."""
-        try:
-            state = _state(research_id, self._records.read(research_id))
-        except SessionUnreadable:
-            return None
-        return documents_of(json.loads(state or "{}"))
-
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Run to the end even if the caller is cancelled: a cancelled run's last save must not be torn off."""
+    """Run to the end even if the caller is cancelled: the last save of a cancelled run must be whole."""
     return await asyncio.shield(asyncio.to_thread(work))
 
 
@@ -91,102 +95,71 @@ def _check(research_id: str) -> None:
 
 def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
     state = json.loads(state_json)
-    head = {
-        "schema_version": FORMAT_VERSION,
-        "research_id": research_id,
-        "saved_at": datetime.now(UTC).isoformat(timespec="microseconds"),
-        "closed": closed,
-        **_show(state),
-    }
+    if not isinstance(state, dict):
+        raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state
+    head = SessionHead(
+        research_id=research_id,
+        query=str((state.get("resolved") or {}).get("query", "")),
+        status=str(state.get("status", "")),
+        saved_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+        closed=closed,
+    )
     documents = json.dumps(sorted(documents_of(state)))
-    return f'{{"head": {json.dumps(head)},\n"documents": {documents},\n"state": {state_json}}}\n'.encode()
+    return f'{{"head": {json.dumps(head.model_dump())},\n"documents": {documents},\n"state": {state_json}}}\n'.encode()
 
 
 def documents_of(state: dict[str, Any]) -> frozenset[str]:
     """The hashes of all documents of a run: those that its state refers to, the entries of its notebook, the originals.
 
-    Originals are named by entries alone; the state knows their hashes.
+    Only entries name originals as documents; the state has their hashes.
     """
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
     named = [each for each in [*state.get("notebook", []), *originals] if each and HASH.fullmatch(each)]
-    return frozenset({*named, *_hashes(state)})
+    return frozenset({*named, *_references(state)})
 
 
-def _hashes(value: Any) -> set[str]:
-    """The hashes of all documents that a state refers to, wherever in it."""
+def _references(value: Any) -> set[str]:
+    """The hashes of all document references, wherever in a state."""
     if isinstance(value, list):
-        return set().union(*map(_hashes, value))
+        return set().union(*map(_references, value))
     if not isinstance(value, dict):
         return set()
     digest = value.get("hash")
     if isinstance(digest, str) and HASH.fullmatch(digest):
         return {digest}
-    return set().union(*map(_hashes, value.values()))
+    return set().union(*map(_references, value.values()))
 
 
-def _named(lines: bytes) -> frozenset[str] | None:
-    """The documents that a record's second line names; None for a record that has no such line."""
+def _second_line(lines: bytes) -> frozenset[str] | None:
+    """The documents that a session names; None for one that is damaged."""
     _, _, second = lines.partition(b"\n")
-    if not second.startswith(DOCUMENTS):
-        return None
     try:
-        return frozenset(json.loads(second.removeprefix(DOCUMENTS).decode().rstrip().removesuffix(",")))
-    except (ValueError, TypeError):
+        return frozenset(json.loads(b"{" + second.rstrip().removesuffix(b",") + b"}")["documents"])
+    except (ValueError, KeyError, TypeError):
         return None
 
 
-def _state(research_id: str, data: bytes | None) -> str | None:
+def _state(research_id: str, data: bytes) -> str:
     """The state of a stored document. Raises `SessionUnreadable`."""
-    if data is None:
-        return None
     name = research_id + ENDING
     try:
         document = json.loads(data.decode("utf-8"))
-        state = document["state"]
-        head = _head(document["head"])
+        head, state = SessionHead.model_validate(document["head"]), document["state"]
+        version = state["schema_version"]
     except (ValueError, KeyError, TypeError):
         raise SessionUnreadable(f"the session file {name} is damaged") from None
-    if head["research_id"] != research_id or not isinstance(state, dict):
+    if head.research_id != research_id:
         raise SessionUnreadable(f"the session file {name} is damaged")
-    versions = (head["schema_version"], state.get("schema_version"))
-    if versions[0] != FORMAT_VERSION or versions[1] not in READABLE_VERSIONS:
-        raise SessionUnreadable(f"the session file {name} is of version {versions}, which this one cannot read")
+    if version != SCHEMA_VERSION:
+        raise SessionUnreadable(f"the session file {name} is of version {version}, which this one cannot read")
     return json.dumps(state, ensure_ascii=False)
 
 
 def _list_one(first: FirstLines) -> StoredSession:
-    """One entry of the list from a document's first line."""
     try:
-        head = _head(json.loads(first.lines.decode("utf-8").rstrip().removesuffix(",") + "}")["head"])
-        return StoredSession(
-            head["research_id"],
-            head["query"],
-            head["status"],
-            head["saved_at"],
-            head["closed"],
-            str(head.get("corpus_digest", "")),
-        )
+        document = json.loads(first.lines.rstrip().removesuffix(b",") + b"}")
+        head = SessionHead.model_validate(document["head"])
     except (ValueError, KeyError, TypeError):
         written_at = first.written_at.isoformat(timespec="microseconds")
         return StoredSession(first.name, "", UNREADABLE, written_at, closed=True)
-
-
-def _head(head: Any) -> dict[str, Any]:
-    """The head with the types checked. Raises KeyError, TypeError."""
-    for name, kind in (("research_id", str), ("query", str), ("status", str), ("saved_at", str), ("closed", bool)):
-        if not isinstance(head[name], kind):
-            raise TypeError(name)
-    return {"schema_version": None, **head}
-
-
-def _show(state: Any) -> dict[str, str]:
-    """What a list shows of a state. Raises ValueError."""
-    if not isinstance(state, dict):
-        raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state
-    resolved = state.get("resolved") or {}
-    corpus = resolved.get("corpus") or {}
-    return {
-        "query": str(resolved.get("query", "")),
-        "status": str(state.get("status", "")),
-        "corpus_digest": str(corpus.get("digest", "")),
-    }
+    return StoredSession(head.research_id, head.query, head.status, head.saved_at, head.closed)

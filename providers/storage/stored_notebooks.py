@@ -1,16 +1,15 @@
-"""The notebook of a run: entries in the content store, and what is put together from them.
+"""The notebook of a run: entries in the content store, and requests and states completed from them.
 
-The workflow sends labels and hashes. Here details become entries, and labels become whole again: for a role, a read,
-a report, a command. Entries never change, so a process keeps those that it has read.
+The workflow sends labels and hashes; the entries have the details. Entries never change, so a process caches them.
 """
 
 import asyncio
 import json
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
 from contracts.addresses import canonical_url
@@ -40,24 +39,32 @@ from providers.interfaces import ContentStore
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
+N = TypeVar("N", Evidence, Finding)
 
-KEPT: Final = 2_000
-"""Entries that a process keeps: most have some kilobytes."""
-AT_ONCE: Final = 16
+CACHED_ENTRIES: Final = 2_000
+"""Of a process; most have some kilobytes."""
+READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19
-LOST: Final = "what the run has read or found out before cannot be used any more; start it anew"
+"""Characters of a hash in messages: `sha256:` and twelve digits."""
+LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
+HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
+SOURCE_DETAILS: Final = (
+    *HIT_DETAILS,
+    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
+)
 
 
 class StoredNotebooks:
-    """`Notebooks` over a content store."""
+    """`Notebooks` over a content store.
 
-    def __init__(self, content: ContentStore, kept: int = KEPT) -> None:
-        """`kept` is how many entries are remembered."""
+    All that reads raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`.
+    """
+
+    def __init__(self, content: ContentStore) -> None:
         self._content = content
-        self._kept = kept
-        self._entries: OrderedDict[tuple[str, type[BaseModel]], BaseModel] = OrderedDict()
-        self._loading = asyncio.Semaphore(AT_ONCE)
+        self._entries: LRUCache[tuple[str, type[BaseModel]], Any] = LRUCache(CACHED_ENTRIES)
+        self._loading = asyncio.Semaphore(READS_AT_ONCE)
 
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; its hash. Raises `StorageFull`, `StoreUnavailable`."""
@@ -65,37 +72,34 @@ class StoredNotebooks:
         return (await self._content.put_text(text, ENTRY_TYPE)).hash
 
     async def read(self, entry: str, kind: type[E]) -> E:
-        """An entry of this kind. Raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
-        known = self._entries.get((entry, kind))
-        if isinstance(known, kind):
-            self._entries.move_to_end((entry, kind))
+        """Read an entry of this kind."""
+        known: E | None = self._entries.get((entry, kind))
+        if known is not None:
             return known
-        async with self._loading:
-            text = await self._text(entry)
+        problem = f"the notebook's entry {entry[:SHOWN_DIGITS]} is"
         try:
-            read = kind.model_validate_json(text)
+            async with self._loading:
+                text = await self._content.get_text(DocumentRef(hash=entry))
+            read = self._entries[entry, kind] = kind.model_validate_json(text)
         except ValidationError:
-            raise ContentCorrupt(f"the notebook's entry {_shown(entry)} is no {kind.__name__}: {LOST}") from None
-        self._entries[entry, kind] = read
-        if len(self._entries) > self._kept:
-            self._entries.popitem(last=False)
+            raise ContentCorrupt(f"{problem} no {kind.__name__}: {LOST}") from None
+        except ContentCorrupt:
+            raise ContentCorrupt(f"{problem} damaged: {LOST}") from None
+        except ContentMissing:
+            raise ContentMissing(f"{problem} gone: {LOST}") from None
         return read
 
-    async def _text(self, entry: str) -> str:
-        try:
-            return await self._content.get_text(DocumentRef(hash=entry))
-        except ContentCorrupt:
-            raise ContentCorrupt(f"the notebook's entry {_shown(entry)} is damaged: {LOST}") from None
-        except ContentMissing:
-            raise ContentMissing(f"the notebook's entry {_shown(entry)} is gone: {LOST}") from None
-
     async def read_all(self, entries: Iterable[str], kind: type[E]) -> list[E]:
-        """Entries of one kind in their order. Raises as `read`."""
+        """Read entries of one kind, in their order."""
         return list(await asyncio.gather(*(self.read(entry, kind) for entry in entries)))
 
-    # --- what an activity is asked -----------------------------------------------------------------------------------
+    async def _by_hash(self, entries: Iterable[str | None], kind: type[E]) -> dict[str, E]:
+        """Entries by their hashes, each once."""
+        named = list(dict.fromkeys(entry for entry in entries if entry))
+        return dict(zip(named, await self.read_all(named, kind), strict=True))
+
     async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
-        """A role's input with all that its entries hold. Raises as `read`."""
+        """Complete a role's input from its entries."""
         update: dict[str, Any] = {}
         if request.resolved_entry:
             resolved = await self.read(request.resolved_entry, ResolvedResearch)
@@ -134,7 +138,7 @@ class StoredNotebooks:
         return found or given
 
     async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
-        """Sources with all that their entries hold. Raises as `read`."""
+        """Complete sources from their entries."""
         return list(await asyncio.gather(*map(self._complete_extract, sources)))
 
     async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
@@ -157,7 +161,7 @@ class StoredNotebooks:
     async def _sections(
         self, own: list[SectionHint], url: str, hit_entries: list[str], text: DocumentRef | None
     ) -> list[SectionHint]:
-        """Where searches found something, as far as they speak of this very text."""
+        """Sections in which searches found something, if they searched this very text."""
         sections = list(own)
         for searched in await self.read_all(hit_entries, HitsEntry):
             hit = hit_of([searched], url)
@@ -168,7 +172,7 @@ class StoredNotebooks:
         return sections[:MOST_SECTIONS] if len(sections) > len(own) else sections
 
     async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
-        """Findings, evidence and sources of the stored analyses; an id stands for what had it first, as in the run."""
+        """Findings, evidence and sources of the stored analyses; of two passages with one id the first counts."""
         evidence = {item.id: item for item in request.evidence}
         findings = {finding.id: finding for finding in request.findings}
         sources: dict[str, SourceExtract] = {}
@@ -192,7 +196,7 @@ class StoredNotebooks:
         }
 
     async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
-        """A request to read with all that its entries hold, and the hit. Raises as `read`."""
+        """Complete a request to read from its entries; the hit that it is for."""
         if not request.hit_entries:
             return request, None
         entries = await self.read_all(request.hit_entries, HitsEntry)
@@ -207,17 +211,14 @@ class StoredNotebooks:
             update |= _judged_by(resolved, entries[0], hit)
         return request.model_copy(update=update), hit
 
-    # --- the whole state ---------------------------------------------------------------------------------------------
     async def complete_state(self, state: ResearchState) -> ResearchState:
-        """The state with all that its entries hold: what a report, an audit or a person is shown. Raises as `read`."""
+        """Complete a state from its entries, for a report, an audit or a person."""
         sources = await asyncio.gather(*map(self._complete_source, state.sources.values()))
         named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
-        entries = list(dict.fromkeys(entry for entry in named if entry))
-        analyses = dict(zip(entries, await self.read_all(entries, AnalysisEntry), strict=True))
+        analyses = await self._by_hash(named, AnalysisEntry)
         starts = await self._page_starts(state)
         evidence = {
-            key: _with_page(_complete_evidence(item, analyses), starts.get(item.source_id))
-            for key, item in state.evidence.items()
+            key: _complete_evidence(item, analyses, starts.get(item.source_id)) for key, item in state.evidence.items()
         }
         findings = [_complete_finding(finding, analyses) for finding in state.findings]
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
@@ -231,45 +232,37 @@ class StoredNotebooks:
         return {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
-        """A state as JSON with what `without_entry_texts` left out. Raises as `read`."""
-        sources, findings = state.get("sources", {}), state.get("findings", [])
-        read = [source["entry"] for source in sources.values() if source.get("entry")]
-        told = dict(zip(read, await self.read_all(read, SourceEntry), strict=True))
-        found = list(dict.fromkeys(finding["entry"] for finding in findings if finding.get("entry")))
-        analyses = dict(zip(found, await self.read_all(found, AnalysisEntry), strict=True))
-        evidence = dict(state.get("evidence", {}))
+        """Add to a state as JSON what `without_entry_texts` has removed."""
+        sources, findings = dict(state.get("sources", {})), list(state.get("findings", []))
+        evidence, aliases = dict(state.get("evidence", {})), dict[str, str]()
+        read = await self._by_hash((source.get("entry") for source in sources.values()), SourceEntry)
+        analyses = await self._by_hash((finding.get("entry") for finding in findings), AnalysisEntry)
+        for key, source in sources.items():
+            if source.get("entry"):
+                sources[key] = source | _source_fields(read[source["entry"]])
+            for url in (sources[key]["url"], *source.get("aliases", ())):
+                aliases.setdefault(canonical_url(url), key)
+        for number, finding in enumerate(findings):
+            if finding.get("entry"):
+                found = _find(analyses[finding["entry"]].findings, finding["id"])
+                findings[number] = finding | found.model_dump(mode="json", include=set(FINDING_FIELDS_OF_ENTRY))
         for entry, analysis in analyses.items():
             for item in analysis.evidence:
-                evidence.setdefault(item.id, _place_of(item, entry))
-        whole = {
-            key: _source_told(source, told[source["entry"]]) if source.get("entry") else source
-            for key, source in sources.items()
-        }
-        aliases: dict[str, str] = {}
-        for key, source in whole.items():
-            for url in (source["url"], *source.get("aliases", ())):
-                aliases.setdefault(canonical_url(url), key)
-        return state | {
-            "sources": whole,
-            "aliases": aliases,
-            "findings": [
-                _finding_told(finding, analyses[finding["entry"]]) if finding.get("entry") else finding
-                for finding in findings
-            ],
-            "evidence": evidence,
-        }
+                place = {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end}
+                evidence.setdefault(item.id, place | {"entry": entry})
+        return state | {"sources": sources, "aliases": aliases, "findings": findings, "evidence": evidence}
 
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
-            told = {} if hit is None else {name: getattr(hit, name) for name in HIT_DETAILS}
+            known = {} if hit is None else {name: getattr(hit, name) for name in HIT_DETAILS}
         else:
             entry = await self.read(source.entry, SourceEntry)
-            told = {name: getattr(entry, name) for name in SOURCE_DETAILS}
-            told["sections"] = await self._sections(entry.sections, entry.url, source.hit_entries, entry.text)
+            known = {name: getattr(entry, name) for name in SOURCE_DETAILS}
+            known["sections"] = await self._sections(entry.sections, entry.url, source.hit_entries, entry.text)
         fields = Source.model_fields
-        missing = [name for name in told if getattr(source, name) in ("", fields[name].get_default())]
-        return source.model_copy(update={name: told[name] for name in missing})
+        missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
+        return source.model_copy(update={name: known[name] for name in missing})
 
 
 def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> dict[str, Any]:
@@ -290,57 +283,36 @@ def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> 
     }
 
 
-HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
-SOURCE_DETAILS: Final = (
-    *HIT_DETAILS,
-    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
-)
-
-
-def _source_told(source: dict[str, Any], entry: SourceEntry) -> dict[str, Any]:
+def _source_fields(entry: SourceEntry) -> dict[str, Any]:
     text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
-    told = {"url": entry.url, "title": entry.title, "text": text}
-    return source | told | {"content_hash": entry.raw.hash if entry.raw else None}
+    return {"url": entry.url, "title": entry.title, "text": text, "content_hash": entry.raw.hash if entry.raw else None}
 
 
-def _finding_told(finding: dict[str, Any], analysis: AnalysisEntry) -> dict[str, Any]:
-    told = next((each for each in analysis.findings if each.id == finding["id"]), None)
-    if told is None:
-        raise ContentCorrupt(f"the notebook knows nothing of the finding {finding['id']}: {LOST}")
-    return finding | told.model_dump(mode="json", include=set(FINDING_FIELDS_OF_ENTRY))
-
-
-def _place_of(item: Evidence, entry: str) -> dict[str, Any]:
-    return {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end, "entry": entry}
-
-
-def _complete_evidence(item: Evidence, analyses: dict[str, AnalysisEntry]) -> Evidence:
-    if item.entry is None:
-        return item
-    told = next((each for each in analyses[item.entry].evidence if each.id == item.id), None)
-    if told is None or _clashes(item, told):
-        raise ContentCorrupt(f"the notebook knows nothing of the passage {item.id}: {LOST}")
-    return told.model_copy(update={"entry": item.entry})
-
-
-def _with_page(item: Evidence, starts: list[int] | None) -> Evidence:
-    """With the page or slide on which it begins; one without words begins where the next one does."""
+def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:
+    """Complete a passage; its page is the one on which it begins, and `starts` are the offsets of the pages."""
+    if item.entry is not None:
+        found = _find(analyses[item.entry].evidence, item.id)
+        if _clashes(item, found):
+            raise ContentCorrupt(f"the notebook has another passage {item.id}: {LOST}")
+        item = found.model_copy(update={"entry": item.entry})
     return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})
 
 
-def _complete_finding(finding: Finding, analyses: dict[str, AnalysisEntry]) -> Finding:
+def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -> Finding:
     if finding.entry is None:
         return finding
-    told = next((each for each in analyses[finding.entry].findings if each.id == finding.id), None)
-    if told is None:
-        raise ContentCorrupt(f"the notebook knows nothing of the finding {finding.id}: {LOST}")
-    return finding.model_copy(update={"category": told.category, "contradicts": told.contradicts})
+    found = _find(analyses[finding.entry].findings, finding.id)
+    return finding.model_copy(update={"category": found.category, "contradicts": found.contradicts})
+
+
+def _find(items: Iterable[N], key: str) -> N:
+    """Return the item with this id. Raises `ContentCorrupt`."""
+    for item in items:
+        if item.id == key:
+            return item
+    raise ContentCorrupt(f"the notebook has no {key}: {LOST}")
 
 
 def _clashes(item: Evidence, known: Evidence | None) -> bool:
-    """Whether an id stands for another passage already."""
+    """Return true if an id belongs to another passage already."""
     return known is not None and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
-
-
-def _shown(entry: str) -> str:
-    return entry[:SHOWN_DIGITS]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
-from providers.shared.stores.memory_store import MemorySharedStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
+from tests.fakes.memory_store import MemorySharedStore
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,6 @@ from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
-from activities.turns import TurnActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts import activities as signatures
 from contracts.messages import ReadRequest
@@ -25,7 +24,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
-from providers.errors import SourceUnreadable
+from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
 from providers.models import answers
@@ -36,7 +35,7 @@ from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.killers import HereCalls
@@ -59,6 +58,11 @@ class NoWeb:
         raise SourceUnreadable("not_found", "this world has no web")
 
 
+async def no_list_of_runs() -> list[str]:
+    """A server that does not list its open runs: no run loses its place in the queue."""
+    raise SharedStateUnavailable("no list")
+
+
 async def all_reachable(names: Sequence[str]) -> dict[str, str]:
     """No search provider is out of reach."""
     del names
@@ -69,7 +73,7 @@ async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
         return Judgement(Quality.HIGH, "chosen by the operator")
-    return await judge_of(HereCalls(), {})(request, document)
+    return await judge_of(HereCalls(), {}.get)(request, document)
 
 
 class World:
@@ -89,11 +93,11 @@ class World:
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
         self.notebooks = StoredNotebooks(self.content)
-        self.sessions = RecordSessionStore(FolderRecords(folder / SESSIONS))
+        self.sessions = RecordSessionStore(Records(folder, SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
-        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000))
+        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
         self.isolated: IsolatedCalls = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
@@ -115,7 +119,7 @@ class World:
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
-        verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
+        verifying = VerifyingActivities(self.content, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content)
         return [
             *roles.register(),
@@ -123,11 +127,11 @@ class World:
             records.prepare_agent,
             records.save_session,
             records.read_document,
-            TurnActivities(self.queue).take_turn,
+            records.take_turn,
             searching.check_providers,
             searching.search,
             reading.read_source,
-            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
+            SelectionActivities(self.content, self.notebooks).select_evidence,
             reporting.render_report,
             verifying.extract_claims,
             verifying.finalize_verification,

@@ -27,7 +27,7 @@ from contracts.vocabulary import Outcome, SourceStatus
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.comparable import comparable, without_tokens
 from tests.every_strategy.joined import ENGINES as EVERY_ENGINE
 from tests.every_strategy.joined import toy_declared
@@ -43,8 +43,7 @@ from workers.composition import CONTENT_FOLDER, compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
-from workers.settings.sections import WebSettings
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import WebSearchSettings, WebSettings
 
 pytestmark = pytest.mark.integration
 
@@ -128,7 +127,7 @@ async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, be
     handle = await start(client, request_of(pages, behaviour))
     result = await handle.result()
     content = ObstoreContentStore(home / CONTENT_FOLDER)
-    stored = await RecordSessionStore(FolderRecords(home / SESSIONS)).load(handle.id)
+    stored = await RecordSessionStore(Records(home, SESSIONS)).load(handle.id)
     assert result.files is not None
     files = (result.files.markdown, result.files.html, result.files.json_document)
     state = await StoredNotebooks(content).complete_state(ResearchState.model_validate_json(stored or ""))

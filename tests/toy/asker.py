@@ -1,7 +1,6 @@
 """A role with tools from outside the product: it looks words up, thinks, and hands over what it found."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import Field
 
@@ -59,11 +58,6 @@ GLOSSARY: Mapping[str, str] = {
     "vacuum": "Vacuum removes dead rows. See also: freeze.",
     "freeze": "Freezing marks old rows as visible to everybody.",
 }
-
-
-def prompt_values(request: AskerInput, _: Any) -> dict[str, str]:
-    """What its prompt is filled with, besides what all have in common."""
-    return {"word": request.word}
 
 
 def draft(request: AskerInput, so_far: Transcript) -> TurnAnswer:

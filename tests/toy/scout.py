@@ -1,15 +1,9 @@
 """What the scout does where its activity runs."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from contracts.roles import SubQuery
 from tests.toy.roles import ScoutAnswer, ScoutInput
-
-
-def prompt_values(request: ScoutInput, _: Any) -> dict[str, str]:
-    """What its prompt is filled with, besides what all have in common."""
-    return {"most": str(request.most_queries)}
 
 
 def draft(request: ScoutInput, _: Mapping[str, str]) -> ScoutAnswer:

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
-from providers.models.chat import ToolUse
 from providers.models.endpoints import (
     DEFAULT_ENDPOINT,
     CapabilityOverrides,
@@ -114,6 +113,11 @@ class ModelsSettings(BaseModel):
         names = {tier.value: self.name_for(tier) for tier in Tier}
         return {tier: name for tier, name in names.items() if name}
 
+    def place_of_address(self, endpoint: str) -> tuple[str, ...]:
+        """Return the path of an endpoint's address in the settings."""
+        own = () if endpoint == DEFAULT_ENDPOINT else ("endpoints", endpoint)
+        return ("models", *own, "base_url")
+
     def address_of(self, endpoint: str) -> str | None:
         """The base URL of an endpoint; None for the public API."""
         return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
@@ -127,17 +131,9 @@ class ModelsSettings(BaseModel):
         own = self.endpoints.get(endpoint, EndpointSettings()).overrides()
         return capabilities_of(self.base_url_of(endpoint), model, own=own)
 
-    def reasoning_tokens_of(self, written: str) -> int:
-        """The room for hidden reasoning of a model, named as in the configuration."""
-        return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
-
-    def reasons(self, written: str) -> bool:
-        """Whether a model, named as in the configuration, reasons by itself before it answers."""
-        return self.capabilities_at(*split_name(written, self.endpoints)).reasons
-
-    def takes_tools(self, written: str) -> bool:
-        """Whether a model, named as in the configuration, can call tools."""
-        return self.capabilities_at(*split_name(written, self.endpoints)).tools is not ToolUse.NONE
+    def capabilities_of(self, written: str) -> EndpointCapabilities:
+        """Return the capabilities of a model, named as in the configuration."""
+        return self.capabilities_at(*split_name(written, self.endpoints))
 
     def used_endpoints(self) -> list[str]:
         """The endpoints that a configured model is at, in order of preference; empty when no model is named."""

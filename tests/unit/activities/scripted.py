@@ -14,7 +14,7 @@ from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
 from providers.errors import CallInFlight, ContentMissing
-from providers.interfaces import EngineAnswer, EngineTask
+from providers.interfaces import CallLease, EngineAnswer, EngineTask
 from providers.models import answers
 from providers.storage.stored_notebooks import StoredNotebooks
 
@@ -86,26 +86,26 @@ class MemoryCalls:
         self.renewed = asyncio.Event()
         self.degraded = False
 
-    async def begin(self, key: str, research_id: str, lease_seconds: float) -> str | None:
+    async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
         if key in self.answers:
             return self.answers[key]
         if key in self.leased:
             raise CallInFlight("another attempt makes this call", retry_after=7.0)
         self.leased.add(key)
         self.log.append("begin")
-        return None
+        return CallLease(key, research_id, "this attempt")
 
-    async def renew(self, key: str, lease_seconds: float) -> None:
+    async def renew(self, lease: CallLease, lease_seconds: float) -> None:
         self.log.append("renew")
         self.renewed.set()
 
-    async def finish(self, key: str, answer: str) -> None:
-        self.answers[key] = answer
-        self.leased.discard(key)
+    async def finish(self, lease: CallLease, answer: str) -> None:
+        self.answers[lease.key] = answer
+        self.leased.discard(lease.key)
         self.log.append("finish")
 
-    async def release(self, key: str) -> None:
-        self.leased.discard(key)
+    async def release(self, lease: CallLease) -> None:
+        self.leased.discard(lease.key)
         self.log.append("release")
 
     async def forget(self, research_id: str) -> int:

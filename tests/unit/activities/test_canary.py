@@ -128,7 +128,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
     content = MemoryContent()
-    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}), StoredNotebooks(content))
+    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
     request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)

@@ -8,7 +8,7 @@ import pytest
 from activities.journal import CallJournal
 from contracts import roles
 from providers.errors import AnswerCut, Unavailable
-from providers.interfaces import EngineTask
+from providers.interfaces import CallLease, EngineTask
 from providers.models import answers
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
@@ -31,17 +31,17 @@ class FailingCalls(MemoryCalls):
             self.log.append(f"{operation} failed")
             raise Unavailable("away")
 
-    async def renew(self, key: str, lease_seconds: float) -> None:
+    async def renew(self, lease: CallLease, lease_seconds: float) -> None:
         self._reach("renew")
-        await super().renew(key, lease_seconds)
+        await super().renew(lease, lease_seconds)
 
-    async def finish(self, key: str, answer: str) -> None:
+    async def finish(self, lease: CallLease, answer: str) -> None:
         self._reach("finish")
-        await super().finish(key, answer)
+        await super().finish(lease, answer)
 
-    async def release(self, key: str) -> None:
+    async def release(self, lease: CallLease) -> None:
         self._reach("release")
-        await super().release(key)
+        await super().release(lease)
 
 
 def task() -> EngineTask:
@@ -93,10 +93,10 @@ async def test_a_cancelled_attempt_writes_its_answer_to_the_end() -> None:
     calls, writing = MemoryCalls(), asyncio.Event()
     finish = calls.finish
 
-    async def slow(key: str, answer: str) -> None:
+    async def slow(lease: CallLease, answer: str) -> None:
         writing.set()
         await asyncio.sleep(0.01)
-        await finish(key, answer)
+        await finish(lease, answer)
 
     calls.finish = slow  # type: ignore[method-assign]
     attempt = asyncio.ensure_future(CallJournal(calls, answers).answer(ScriptedEngine(PLAN), task()))

@@ -13,8 +13,8 @@ from contracts.outcome import Usage
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
 from providers.shared.limits import SharedLimiter
-from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.stored_notebooks import StoredNotebooks
+from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.search_answers import message
 from tests.fakes.search_apis import SearchApis, asking, open_provider
 from tests.fakes.world import all_reachable

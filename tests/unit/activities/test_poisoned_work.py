@@ -17,7 +17,7 @@ from providers.interfaces import ExtractedDocument
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.fakes.killers import CRASH, WALL_SECONDS, PoisonedCalls
 from tests.fakes.random_world import whole_change
 from tests.fakes.states import PERMITTED
@@ -70,7 +70,7 @@ async def test_a_report_that_cannot_be_laid_out_is_given_up(pool: SubprocessPool
         skipped_of,
         "0.1.0",
         poisoned(pool, RENDER),
-        RecordSessionStore(FolderRecords(Path())),
+        RecordSessionStore(Records(Path(), "sessions")),
         StoredNotebooks(store),
     )
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
@@ -89,7 +89,9 @@ async def test_a_page_that_cannot_be_assessed_is_left_out(pool: SubprocessPool) 
             return ExtractedDocument(url=url, title="t", text=TEXT, raw=b"raw", media_type="text/html")
 
     content = MemoryContent()
-    activities = ReadingActivities(Shelf(), content, judge_of(poisoned(pool, ASSESSED), {}), StoredNotebooks(content))
+    activities = ReadingActivities(
+        Shelf(), content, judge_of(poisoned(pool, ASSESSED), {}.get), StoredNotebooks(content)
+    )
     request = ReadRequest(source_id="src-1", url="https://a.test/", permission=PERMITTED)
     failure = await failed(activities.read_source, request)
     assert (failure.type, failure.non_retryable) == (failures.INPUT_UNPROCESSABLE, True)

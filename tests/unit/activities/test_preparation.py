@@ -1,185 +1,317 @@
 """Resolution of a request against a worker's configuration."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from activities.configuration import ResearchConfiguration
+from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from activities.preparation import RunRefused, resolve, resolve_again
+from contracts import strategies
 from contracts.parse_request import parse_request
 from contracts.presets import preset
-from contracts.request import (
-    Constraints,
-    Depth,
-    EngineChoice,
-    Gates,
-    Limits,
-    Models,
-    OnDeadline,
-    Output,
-    ResearchRequest,
-    SearchOptions,
-)
-from contracts.resolved import CorpusSnapshot, Hook
+from contracts.request import Depth, OnDeadline, ResearchRequest, SourceType
+from contracts.resolved import CorpusSnapshot, Hook, ProviderChoice, ResolvedResearch
+from contracts.strategies import Needs
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
+from tests.toy.asker import ASKER, ASKING
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
 MODELS = ResearchConfiguration(
-    models={"simple": "small", "analytical": "big", "complex": "big"}, model_host=lambda _: "host"
+    models={"simple": "small", "analytical": "big", "complex": "big"},
+    candidates={"analytical": ["big", "spare"]},
+    model_host=lambda _: "host",
 )
+NO_MODEL = ResearchConfiguration()
+EXTRACTIVE = (EngineKind.EXTRACTIVE, {}, None, "nothing leaves this machine")
+HERE = ProviderChoice(name="searxng", available=True, reason="configured", host="s.test")
+AWAY = ProviderChoice(name="brave", available=False, reason="set RESEARCH_BRAVE_API_KEY")
+NOTHING = "there is nothing to search: name a folder with --corpus DIR, or set up a search provider"
 
 
-def resolved(request: ResearchRequest, configuration: ResearchConfiguration = MODELS, corpus=CORPUS):
+def resolved(
+    configuration: ResearchConfiguration = MODELS, corpus: CorpusSnapshot | None = CORPUS, **fields: Any
+) -> ResolvedResearch:
+    request = ResearchRequest.model_validate({"query": "x", **fields})
     return resolve("r-1", request, configuration, corpus, search_attributes=False)
 
 
-def test_auto_means_a_model_where_one_is_configured() -> None:
-    """And the extractive engine elsewhere; the first line says where text goes."""
-    with_model = resolved(ResearchRequest(query="x"))
-    without = resolved(ResearchRequest(query="x"), ResearchConfiguration())
-    assert (with_model.engine, with_model.egress) == (EngineKind.MODEL, "passages go to host")
-    assert (without.engine, without.egress) == (EngineKind.EXTRACTIVE, "nothing leaves this machine")
+def again(stored: ResolvedResearch, configuration: ResearchConfiguration = MODELS, **fields: Any) -> ResolvedResearch:
+    return resolve_again(stored, ResearchRequest.model_validate({"query": "x", **fields}), configuration)
 
 
-def test_extractive_stays_extractive_whatever_is_configured() -> None:
-    """A request for no model is honoured with a key in the environment."""
-    made = resolved(ResearchRequest(query="x", engine=EngineChoice.EXTRACTIVE))
-    assert (made.engine, made.models, made.model_host) == (EngineKind.EXTRACTIVE, {}, None)
+# --- engine and models ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("configuration", "fields", "expected"),
+    [
+        (MODELS, {}, (EngineKind.MODEL, dict(MODELS.models), "host", "passages go to host")),
+        (NO_MODEL, {}, EXTRACTIVE),
+        (MODELS, {"engine": "extractive"}, EXTRACTIVE),
+        (NO_MODEL, {"engine": "extractive", "models": {"simple": "mine"}}, EXTRACTIVE),
+        (
+            MODELS,
+            {"models": {"complex": "mine"}},
+            (EngineKind.MODEL, {**MODELS.models, "complex": "mine"}, "host", "passages go to host"),
+        ),
+    ],
+)
+def test_a_model_works_where_one_is_configured_and_wanted(
+    configuration: ResearchConfiguration, fields: dict[str, Any], expected: Any
+) -> None:
+    """The explicit name, then the configured tier; the resolution says where text goes (S0-101)."""
+    made = resolved(configuration, **fields)
+    assert (made.engine, made.models, made.model_host, made.egress) == expected
 
 
-def test_the_requests_model_comes_before_the_configured_one() -> None:
-    """Explicit name, then the configured tier (S0-101)."""
-    made = resolved(ResearchRequest(query="x", models=Models(complex="mine")))
-    assert made.models == {"simple": "small", "analytical": "big", "complex": "mine"}
-
-
-def test_a_model_that_nobody_configured_is_refused() -> None:
-    """With the names of what to set."""
-    with pytest.raises(RunRefused, match="RESEARCH_MODEL") as refused:
-        resolved(ResearchRequest(query="x", engine=EngineChoice.MODEL), ResearchConfiguration())
-    assert refused.value.reason is StopReason.NO_PROVIDERS
-
-
-def test_a_model_is_not_named_in_vain() -> None:
-    """Who names a model where none is configured is told what to set, and gets no extracts instead (S0-101)."""
-    named = ResearchRequest(query="x", models=Models(simple="mine"))
-    with pytest.raises(RunRefused, match=r"models\.simple.*RESEARCH_MODEL.*ANTHROPIC_API_KEY.*ANTHROPIC_BASE_URL"):
-        resolved(named, ResearchConfiguration())
-    asked = named.model_copy(update={"engine": EngineChoice.EXTRACTIVE})
-    assert resolved(asked, ResearchConfiguration()).engine is EngineKind.EXTRACTIVE
-
-
-@pytest.mark.parametrize("corpus", [None, CorpusSnapshot(name="empty", files=0, skipped=4)])
-def test_nothing_to_search_is_refused(corpus: CorpusSnapshot | None) -> None:
-    """No corpus, or one without a readable document (C0-13)."""
-    with pytest.raises(RunRefused) as refused:
-        resolved(ResearchRequest(query="x"), corpus=corpus)
-    assert refused.value.reason is StopReason.NO_PROVIDERS
+@pytest.mark.parametrize(
+    ("configuration", "corpus", "fields", "reason", "words"),
+    [
+        (NO_MODEL, CORPUS, {"engine": "model"}, "no_providers", "RESEARCH_MODEL"),
+        (NO_MODEL, CORPUS, {"models": {"simple": "mine"}}, "no_providers", r"models\.simple.*ANTHROPIC_BASE_URL"),
+        (NO_MODEL, CORPUS, {"strategy": "reflective", "mode": "direct"}, "invalid_input", "mode: .* needs a model"),
+        (MODELS, None, {}, "no_providers", NOTHING),
+        (MODELS, CorpusSnapshot(name="empty", files=0, skipped=4), {}, "no_providers", "no readable document"),
+        (NO_MODEL, CORPUS, {"gates": {"hook": "ours"}}, "invalid_input", r"gates\.hook: .*none is configured"),
+    ],
+)
+def test_a_run_that_cannot_work_is_refused(
+    configuration: ResearchConfiguration, corpus: CorpusSnapshot | None, fields: Any, reason: str, words: str
+) -> None:
+    """No model for what needs one, nothing to search, an unknown hook: each names what to do (C0-13, S0-101)."""
+    with pytest.raises(RunRefused, match=words) as refused:
+        resolved(configuration, corpus, **fields)
+    assert refused.value.reason is StopReason(reason)
 
 
 def test_a_hook_is_named_never_given() -> None:
     """A request can only name a hook of the configuration (S0-172)."""
     hook = Hook(name="ours", activity="a", task_queue="q")
-    asked = ResearchRequest(query="x", gates=Gates(hook="ours"))
-    assert resolved(asked, ResearchConfiguration(hooks={"ours": hook})).hook == hook
-    with pytest.raises(RunRefused, match=r"gates\.hook"):
-        resolved(asked, ResearchConfiguration())
+    assert resolved(ResearchConfiguration(hooks={"ours": hook}), gates={"hook": "ours"}).hook == hook
 
 
-def test_a_resumed_run_keeps_its_resolution_under_new_limits() -> None:
-    """Only explicit limits change; another question is refused."""
-    stored = resolved(ResearchRequest(query="x"))
-    again = resolve_again(stored, ResearchRequest(query="x", limits=Limits(max_iterations=7)), MODELS)
-    assert again.limits.max_iterations == 7
-    assert again.limits.max_sources == stored.limits.max_sources
-    assert again.engine is stored.engine
-    with pytest.raises(RunRefused):
-        resolve_again(stored, ResearchRequest(query="y"), MODELS)
-
-
-def test_a_resumed_run_takes_what_its_request_names() -> None:
-    """Models, engine, gates, depth, length and domains; nothing that is accepted is left aside without a word."""
-    stored = resolved(ResearchRequest(query="x"))
-    asked = ResearchRequest(
-        query="x",
-        depth=Depth.LIGHT,
-        models=Models(complex="mine"),
-        gates=Gates(policy=GatePolicy.ADVISORY, think=ThinkMode.OFF),
-        search=SearchOptions(domains_deny=["example.com"], max_results_per_query=3),
-        constraints=Constraints(timeframe="year"),
-        output=Output(target_words=900),
-        on_deadline=OnDeadline.ABORT,
-    )
-    again = resolve_again(stored, asked, MODELS)
-    assert (again.depth, again.limits) == (Depth.LIGHT, preset("supervisor", Depth.LIGHT))
-    assert again.models == {"simple": "small", "analytical": "big", "complex": "mine"}
-    assert (again.gates.policy, again.gates.think) == (GatePolicy.ADVISORY, ThinkMode.OFF)
-    assert (again.search.domains_deny, again.search.max_results_per_query) == (["example.com"], 3)
-    assert (again.search.timeframe, again.target_words, again.on_deadline) == ("year", 900, OnDeadline.ABORT)
-    without = resolve_again(stored, ResearchRequest(query="x", engine=EngineChoice.EXTRACTIVE), MODELS)
-    assert (without.engine, without.models, without.egress) == (
-        EngineKind.EXTRACTIVE,
-        {},
-        "nothing leaves this machine",
-    )
-    assert without.gates.think is ThinkMode.RULES
-    assert resolve_again(without, ResearchRequest(query="x"), MODELS) == without
-
-
-def test_the_form_that_is_asked_for_is_resolved() -> None:
-    """Language, sections, readers and region; a resumed run takes new ones, and keeps those that are not named."""
-    output, readers = Output(language="de", sections=["Kurz", "Lang"]), Constraints(audience="nurses", region="Austria")
-    made = resolved(ResearchRequest(query="x", output=output, constraints=readers))
+def test_the_form_that_is_requested_is_resolved() -> None:
+    """Language, sections, readers and region; a resumed run takes new ones over those that it has."""
+    output = {"language": "de", "sections": ["Kurz", "Lang"]}
+    made = resolved(output=output, constraints={"audience": "nurses", "region": "Austria"})
     form = (made.report_language, made.sections, made.audience, made.region)
     assert form == ("de", ["Kurz", "Lang"], "nurses", "Austria")
-    assert resolved(ResearchRequest(query="x")).report_language is None
-    again = resolve_again(made, ResearchRequest(query="x", output=Output(language="fr")), MODELS)
-    assert (again.report_language, again.sections, again.audience) == ("fr", ["Kurz", "Lang"], "nurses")
+    assert resolved().report_language is None
+    changed = again(made, output={"language": "fr"})
+    assert (changed.report_language, changed.sections, changed.audience) == ("fr", ["Kurz", "Lang"], "nurses")
 
 
-def test_a_default_of_the_new_request_changes_nothing() -> None:
-    """The strategy is that of the session, whatever a request without one would mean."""
-    stored = resolved(ResearchRequest(query="x", strategy="reflective"))
-    assert resolve_again(stored, ResearchRequest(query="x"), MODELS) == stored
+# --- needs of a strategy ----------------------------------------------------------------------------------------------
+@pytest.fixture
+def _asking() -> Iterator[None]:
+    before = dict(strategies.declared_strategies._declared)
+    yield
+    strategies.declared_strategies._declared.clear()
+    strategies.declared_strategies._declared.update(before)
+
+
+def declare(needs: Needs, *, scripted: bool = True) -> None:
+    strategies.declare(replace(ASKING, needs=needs, roles=(replace(ASKER, has_fallback=scripted),)))
+
+
+TOOLS = "calls tools, and none can be called with big, spare: name a model that takes tools (models.analytical)"
+MODEL_REMEDY = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY)"
+
+
+@pytest.mark.usefixtures("_asking")
+@pytest.mark.parametrize(
+    ("needs", "scripted", "tools_of", "fields", "lacks"),
+    [
+        (
+            Needs(tools=True),
+            True,
+            ["small"],
+            {},
+            f"{TOOLS} or none (engine extractive)",
+        ),
+        (
+            Needs(tools=True),
+            False,
+            [],
+            {},
+            TOOLS,
+        ),
+        (
+            Needs(tools=True),
+            False,
+            [],
+            {"engine": "extractive"},
+            f"needs a model for the role asker: {MODEL_REMEDY}",
+        ),
+        (Needs(model=True), True, [], {"engine": "extractive"}, f"needs a model: {MODEL_REMEDY}"),
+        (Needs(web=True), True, [], {}, "needs the web, which this run does not search: ask with --web"),
+        (Needs(tools=True), True, ["spare"], {}, None),
+        (Needs(tools=True), True, ["mine"], {"models": {"analytical": "mine"}}, None),
+        (Needs(), True, [], {}, None),
+        (Needs(tools=True), True, [], {"engine": "extractive"}, None),
+    ],
+)
+def test_a_strategy_is_refused_what_it_cannot_do_without(
+    needs: Needs, scripted: bool, tools_of: list[str], fields: Any, lacks: str | None
+) -> None:
+    """The refusal names what is lacking, what mends it, and the strategies that do without."""
+    declare(needs, scripted=scripted)
+    configuration = replace(MODELS, takes_tools=lambda name: name in tools_of)
+    if lacks is None:
+        assert resolved(configuration, strategy="asking", **fields).strategy == "asking"
+        return
+    with pytest.raises(RunRefused) as refused:
+        resolved(configuration, strategy="asking", corpus=CORPUS, **fields)
+    words = f"strategy: asking {lacks}, or ask with strategy supervisor or reflective"
+    assert refused.value.reason is StopReason.INVALID_INPUT
+    assert str(refused.value).startswith(words)
+
+
+@pytest.mark.usefixtures("_asking")
+def test_a_resumed_run_cannot_change_to_models_without_tools() -> None:
+    """It is refused by name; where nothing is named the run keeps its own."""
+    declare(Needs(tools=True))
+    stored = resolved(strategy="asking")
+    configuration = replace(MODELS, takes_tools=lambda name: name != "deaf", candidates={})
+    assert again(stored, configuration).models == stored.models
+    with pytest.raises(RunRefused, match="none can be called with deaf"):
+        again(stored, configuration, models={"analytical": "deaf"})
+
+
+# --- search providers -------------------------------------------------------------------------------------------------
+class Services:
+    """A worker's search services, and what it was asked to choose by."""
+
+    def __init__(self, *choices: ProviderChoice) -> None:
+        self.asked: list[Any] = []
+        self._choices = choices
+        self.configuration = ResearchConfiguration(web_search=WebSearchConfiguration(choose=self._choose))
+
+    def _choose(self, named: Any, types: Any) -> list[ProviderChoice]:
+        self.asked.append((named, list(types)))
+        if named == ["nobody"]:
+            raise ValueError("nobody is no provider")
+        return list(self._choices)
+
+
+@pytest.mark.parametrize(
+    ("fields", "corpus", "names", "asked"),
+    [
+        ({}, None, ["searxng", "brave"], [None]),
+        ({"web": True}, CORPUS, ["corpus", "searxng", "brave"], [None]),
+        ({"search": {"providers": ["corpus", "searxng"]}}, CORPUS, ["corpus", "searxng", "brave"], [["searxng"]]),
+        ({"web": False}, CORPUS, ["corpus"], []),
+        ({"search": {"providers": ["corpus"]}}, CORPUS, ["corpus"], []),
+    ],
+)
+def test_the_web_is_searched_where_it_is_requested(fields: Any, corpus: Any, names: list[str], asked: Any) -> None:
+    """Without a corpus, on request, or when a provider of it is named; the corpus comes first."""
+    services = Services(HERE, AWAY)
+    made = resolved(services.configuration, corpus, **fields)
+    assert [choice.name for choice in made.providers] == names
+    assert services.asked == [(one, [SourceType.WEB, SourceType.ACADEMIC]) for one in asked]
+    assert made.web is bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("choice", "fields", "corpus", "reason", "words"),
+    [
+        (AWAY, {}, None, "no_providers", f"{NOTHING}\nbrave: set RESEARCH_BRAVE_API_KEY"),
+        (HERE, {"search": {"providers": ["nobody"]}}, None, "invalid_input", "search.providers: nobody is no provider"),
+        (
+            HERE,
+            {"web": False, "search": {"providers": ["corpus", "searxng"]}},
+            CORPUS,
+            "invalid_input",
+            "search.providers: searxng searches the web, and web is false",
+        ),
+    ],
+)
+def test_a_run_without_providers_is_refused_with_why(
+    choice: ProviderChoice, fields: Any, corpus: Any, reason: str, words: str
+) -> None:
+    """What each one lacks, or what of the request cannot be."""
+    with pytest.raises(RunRefused) as caught:
+        resolved(Services(choice).configuration, corpus, **fields)
+    assert (caught.value.reason, str(caught.value)) == (StopReason(reason), words)
+
+
+@pytest.mark.parametrize(
+    ("fields", "names", "asked"),
+    [
+        ({"constraints": {"language": "de", "timeframe": "year"}}, ["corpus", "searxng"], [(None, "web academic")]),
+        ({"web": False}, ["corpus"], []),
+        ({"search": {"source_types": ["news"]}}, ["corpus", "searxng"], [(None, "news")]),
+        ({"search": {"providers": ["searxng"]}}, ["corpus", "searxng"], [(["searxng"], "web academic")]),
+    ],
+)
+def test_a_resumed_run_searches_as_both_requests_say(fields: Any, names: list[str], asked: Any) -> None:
+    """What the new request names comes over what the first one named; the providers are chosen from both."""
+    services = Services(HERE)
+    stored = resolved(services.configuration, web=True)
+    services.asked.clear()
+    made = again(stored, services.configuration, **fields)
+    assert [choice.name for choice in made.providers] == names
+    assert [(named, " ".join(types)) for named, types in services.asked] == asked
+    assert made.search.model_dump(include={"language"})["language"] == fields.get("constraints", {}).get("language")
+
+
+# --- a resumed run ----------------------------------------------------------------------------------------------------
+def test_a_resumed_run_takes_what_its_request_names() -> None:
+    """Models, engine, gates, depth, length and domains come over what it has; everything else stays."""
+    stored = resolved(strategy="supervisor")
+    changed = again(
+        stored,
+        depth="light",
+        models={"complex": "mine"},
+        gates={"policy": "advisory", "think": "off"},
+        search={"domains_deny": ["example.com"], "max_results_per_query": 3},
+        constraints={"timeframe": "year"},
+        output={"target_words": 900},
+        on_deadline="abort",
+    )
+    assert (changed.depth, changed.limits) == (Depth.LIGHT, preset("supervisor", Depth.LIGHT))
+    assert changed.models == {"simple": "small", "analytical": "big", "complex": "mine"}
+    assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, ThinkMode.OFF)
+    assert (changed.search.domains_deny, changed.search.max_results_per_query) == (["example.com"], 3)
+    assert (changed.search.timeframe, changed.target_words, changed.on_deadline) == ("year", 900, OnDeadline.ABORT)
+    assert again(changed) == changed
+    more = again(stored, limits={"max_iterations": 7})
+    assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
+    without = again(stored, engine="extractive")
+    assert (without.engine, without.models, without.model_host, without.egress) == EXTRACTIVE
+    assert without.gates.think is ThinkMode.RULES
+    assert again(without) == without
+    with pytest.raises(RunRefused, match="another question"):
+        again(stored, query="y")
+
+
+def test_a_resumed_run_keeps_its_engine_limits_and_choices() -> None:
+    """Also where the configuration has changed since, and where the run has chosen its limits itself."""
+    stored = resolved(NO_MODEL, strategy="reflective")
+    assert again(stored).engine is EngineKind.EXTRACTIVE
+    assert again(stored, models={"simple": "mine"}).engine is EngineKind.MODEL
+    limits = stored.limits.model_copy(update={"max_sources": 3})
+    chosen = stored.model_copy(update={"limits": limits, "choices": {}, "canary": "8fbddb3160f16a89af97bab4"})
+    assert again(chosen) == chosen
 
 
 def test_limits_of_a_resumed_run_are_those_that_its_own_strategy_knows() -> None:
     """A run in steps takes more of them from a request that names no strategy; one without steps refuses them."""
     more = parse_request('{"query": "x", "limits": {"max_steps": 7}, "continue_from": "r"}')
-    in_steps = resolved(ResearchRequest(query="x", strategy="reflective"))
+    in_steps = resolved(strategy="reflective")
     assert resolve_again(in_steps, more, MODELS).limits.max_steps == 7
-    with pytest.raises(RunRefused, match=r"^limits\.max_steps: the strategy supervisor has no steps") as refused:
-        resolve_again(resolved(ResearchRequest(query="x")), more, MODELS)
-    assert refused.value.reason is StopReason.INVALID_INPUT
+    with pytest.raises(RunRefused, match=r"^limits\.max_steps: the strategy supervisor has no steps"):
+        resolve_again(resolved(), more, MODELS)
     with pytest.raises(RunRefused, match="install the one that the run was begun with"):
-        resolve_again(in_steps.model_copy(update={"strategy": "scout"}), ResearchRequest(query="x"), MODELS)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("strategy", "reflective"),
-        ("mode", "direct"),
-        ("corpus", "another"),
-        ("system_prompt", "Look twice."),
-        ("context", [{"question": "Why?", "answer": "So."}]),
-    ],
-)
-def test_what_a_run_cannot_change_on_its_way_is_refused_by_name(field: str, value: object) -> None:
-    """Its findings rest on it."""
-    stored = resolved(ResearchRequest(query="x", corpus="manual"))
-    assert resolve_again(stored, ResearchRequest(query="x", corpus="manual"), MODELS) == stored
-    with pytest.raises(RunRefused, match=f"^{field}: a resumed run keeps its own") as refused:
-        resolve_again(stored, ResearchRequest.model_validate({"query": "x", field: value}), MODELS)
-    assert refused.value.reason is StopReason.INVALID_INPUT
+        again(in_steps.model_copy(update={"strategy": "scout"}))
 
 
 CHANGES = {
-    "strategy": "reflective",
-    "mode": "direct",
     "depth": "light",
     "engine": "extractive",
     "models": {"complex": "mine"},
     "search": {"max_results_per_query": 3},
-    "corpus": "another",
     "constraints": {"audience": "nurses"},
     "limits": {"max_iterations": 1},
     "gates": {"think": "off"},
@@ -188,26 +320,30 @@ CHANGES = {
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],
+    "metadata": {"ticket": 1},
+    "priority": 1,
+}
+REFUSED = {
+    "strategy": "reflective",
+    "mode": "direct",
+    "corpus": "another",
     "system_prompt": "Look twice.",
     "context": [{"question": "Why?", "answer": "So."}],
     "follow_up_of": "r-0",
     "protected_sources": ["https://example.org/"],
-    "metadata": {"ticket": 1},
-    "priority": 1,
 }
 
 
-REFUSED = ("strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of", "protected_sources")
-
-
-@pytest.mark.parametrize("field", CHANGES)
-def test_nothing_that_a_resumed_run_is_asked_is_left_aside(field: str) -> None:
-    """Each field of its request comes over what is stored, or is refused by name."""
-    stored = resolved(ResearchRequest(query="x", corpus="manual"))
-    assert set(CHANGES) | {"query", "tenant", "continue_from", "web"} == set(ResearchRequest.model_fields)
-    asked = ResearchRequest.model_validate({"query": "x", field: CHANGES[field]})
-    if field in REFUSED:
-        with pytest.raises(RunRefused, match=f"^{field}: "):
-            resolve_again(stored, asked, MODELS)
-    else:
-        assert resolve_again(stored, asked, MODELS) != stored
+@pytest.mark.parametrize("field", [*CHANGES, *REFUSED])
+def test_nothing_that_a_resumed_run_is_given_is_ignored(field: str) -> None:
+    """Each field of its request changes the resolution, or is refused by name."""
+    stored = resolved(corpus=CORPUS)
+    stored = again(stored, corpus="manual")
+    assert {*CHANGES, *REFUSED, "query", "tenant", "continue_from", "web"} == set(ResearchRequest.model_fields)
+    if field in CHANGES:
+        changed = again(stored, **{field: CHANGES[field]})
+        assert changed.model_copy(update={"requested": {}}) != stored.model_copy(update={"requested": {}})
+        return
+    with pytest.raises(RunRefused, match=f"^{field}: ") as refused:
+        again(stored, **{field: REFUSED[field]})
+    assert refused.value.reason is StopReason.INVALID_INPUT

@@ -1,94 +1,248 @@
-"""Whose a session is: ids, documents and canaries belong to one tenant."""
+"""Records of runs: preparing, resuming, checkpoints, turns in the queue, documents, and which tenant they belong to."""
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
+from activities.configuration import ResearchConfiguration
+from activities.records import is_news
 from contracts import failures
 from contracts.addresses import source_id
-from contracts.messages import DocumentPieceRequest, PrepareRequest
+from contracts.messages import (
+    DocumentPiece,
+    DocumentPieceRequest,
+    PrepareRequest,
+    QueueTurn,
+    SaveRequest,
+    StateChange,
+    TurnRequest,
+)
+from contracts.outcome import ResearchResult
+from contracts.state import ResearchState
+from contracts.state_changes import change_between, digest_of, pack_json
+from contracts.vocabulary import Outcome, StopReason
 from tests.fakes import states
 from tests.fakes.world import World
 from tests.unit.activities.scripted import environment
 
 URL = "corpus:manual/a.md"
+QUESTION = "How does the engine prevent wraparound?"
+CANARY = "8fbddb3160f16a89af97bab4"
 
 
 class Records:
-    """The activities over a session of the tenant `acme`."""
+    """The activities over one store."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._by_name = {work.__name__: work for work in world.activities()}
 
-    async def prepare(self, tenant: str, **fields: Any) -> Any:
-        """Prepare the run `r-1` for a tenant."""
-        asked = {"query": "How does the engine prevent wraparound?", "corpus": "manual", "tenant": tenant, **fields}
-        request = PrepareRequest(research_id="r-1", request_json=json.dumps(asked))
-        return await environment().run(self._by_name["prepare_research"], request)
+    async def call(self, activity: str, request: Any) -> Any:
+        """The answer of an activity."""
+        [work] = [each for each in self.world.activities() if each.__name__ == activity]
+        return await environment().run(work, request)
 
-    async def read(self, name: str, research_id: str = "r-1", **fields: Any) -> str:
-        """The first piece of a document."""
-        request = DocumentPieceRequest(research_id=research_id, name=name, **fields)
-        piece = await environment().run(self._by_name["read_document"], request)
-        return str(piece.text)
-
-    async def failure(self, work: Any) -> ApplicationError:
-        """How it fails."""
+    async def failure(self, activity: str, request: Any) -> ApplicationError:
+        """The failure of an activity."""
         with pytest.raises(ApplicationError) as caught:
-            await work
+            await self.call(activity, request)
         return caught.value
+
+    async def keep(self, **changes: Any) -> ResearchState:
+        """Store a session of `r-1`, which belongs to the tenant `acme`."""
+        resolved = states.resolved(research_id="r-1", query=QUESTION, tenant="acme", canary=CANARY)
+        state = states.state(**{"resolved": resolved, **changes})
+        await self.world.sessions.save("r-1", state.model_dump_json(), closed=True)
+        return state
+
+
+def prepare(*, continued: bool = False, **fields: Any) -> PrepareRequest:
+    """The request to prepare the run `r-1`."""
+    asked = {"query": QUESTION, "corpus": "manual", "tenant": "acme", **fields}
+    return PrepareRequest(research_id="r-1", request_json=json.dumps(asked), continued=continued)
+
+
+def piece(name: str, **fields: Any) -> DocumentPieceRequest:
+    """The request for a piece of a document."""
+    given = {"research_id": "r-1", "tenant": "acme", "name": name, "offset": 0, "limit": 1_000_000, **fields}
+    return DocumentPieceRequest.model_construct(**given)
 
 
 @pytest_asyncio.fixture
 async def records(tmp_path: Path) -> AsyncIterator[Records]:
     world = World(tmp_path)
-    text = await world.content.put_text("The words of acme.")
-    source = states.source(URL, text=text)
-    state = states.state(
-        resolved=states.resolved(research_id="r-1", tenant="acme", canary="8fbddb3160f16a89af97bab4"),
-        sources={source.id: source},
-    )
-    await world.sessions.save("r-1", state.model_dump_json(), closed=True)
     yield Records(world)
     await world.close()
 
 
-@pytest.mark.parametrize("name", ["session.json", source_id(URL), "report.md", "src-0000000000"])
-async def test_documents_of_another_tenant_are_not_there(records: Records, name: str) -> None:
-    """Whoever is not the run's tenant is told what is told of a run that does not exist, word for word."""
-    missing = await records.failure(records.read(name, "r-2", tenant="acme"))
-    for fields in ({}, {"tenant": "other"}):
-        refused = await records.failure(records.read(name, **fields))
-        assert (refused.type, str(refused), refused.details) == (missing.type, str(missing), missing.details)
+# --- documents --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("size", "offset", "limit", "expected"),
+    [
+        (10, 0, 4, ("0123", 4)),
+        (10, 4, 5, ("45678", 9)),
+        (10, 4, 6, ("456789", None)),
+        (10, 10, 5, ("", None)),
+        (1_000_010, 0, 2_000_000, ("0123456789" * 100_000, 1_000_000)),
+    ],
+)
+async def test_a_document_comes_in_pieces(records: Records, size: int, offset: int, limit: int, expected: Any) -> None:
+    """Each names the offset of the next one, and none is larger than a payload, however much is requested."""
+    text = await records.world.content.put_text("0123456789" * (size // 10))
+    source = states.source(URL, text=text)
+    await records.keep(sources={source.id: source})
+    found = await records.call("read_document", piece(source.id, offset=offset, limit=limit))
+    assert found == DocumentPiece(text=expected[0], next_offset=expected[1], size=size)
+
+
+async def test_documents_belong_to_the_tenant_of_the_run(records: Records) -> None:
+    """Another tenant gets, word for word, the answer for a run that does not exist; no document is read by its hash."""
+    source = states.source(URL, text=await records.world.content.put_text("The words of acme."))
+    await records.keep(sources={source.id: source})
+    session = json.loads((await records.call("read_document", piece("session.json"))).text)
+    assert session["resolved"]["tenant"] == "acme"
+    assert (await records.call("read_document", piece(source.id))).text == "The words of acme."
+    missing = await records.failure("read_document", piece("session.json", research_id="r-2"))
     assert missing.type == failures.CONTENT_MISSING
+    for name in ("session.json", source_id(URL), "report.md", "src-0000000000"):
+        refused = await records.failure("read_document", piece(name, tenant="other"))
+        assert (refused.type, str(refused), refused.details) == (missing.type, str(missing), missing.details)
+    stored = session["sources"][source_id(URL)]["text"]["hash"]
+    assert (await records.failure("read_document", piece(stored))).type == failures.CONTENT_MISSING
 
 
-async def test_a_tenant_reads_what_its_run_has(records: Records) -> None:
-    """The session and the texts of its sources, and no document by its hash."""
-    assert json.loads(await records.read("session.json", tenant="acme"))["resolved"]["tenant"] == "acme"
-    assert await records.read(source_id(URL), tenant="acme") == "The words of acme."
-    stored = json.loads(await records.read("session.json", tenant="acme"))["sources"][source_id(URL)]["text"]["hash"]
-    assert (await records.failure(records.read(stored, tenant="acme"))).type == failures.CONTENT_MISSING
+# --- preparing and resuming -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("session", "fields", "words"),
+    [
+        (None, {"continue_from": "r-2"}, "continue_from: a run goes on under its own id: start it as r-2"),
+        (None, {"continue_from": "r-1"}, "there is no session r-1 to go on from: see `research list`"),
+        ({"resolved": None}, {"continue_from": "r-1"}, "session r-1 was never started: ask again"),
+        ({}, {"continue_from": "r-1", "tenant": "other"}, "there is no session r-1 to go on from: see `research list`"),
+        ({}, {"tenant": "other"}, "the id r-1 cannot be used: choose another one"),
+        (None, {"follow_up_of": "r-0"}, "follow_up_of: there is no stored run r-0: see `research list`"),
+        (None, {"corpus": "nowhere"}, "; add it with `research corpus add`"),
+    ],
+)
+async def test_a_run_that_cannot_be_prepared_is_refused(
+    records: Records, session: Any, fields: Any, words: str
+) -> None:
+    """Another id, no session, one that never began, one of another tenant, whose session would be overwritten."""
+    if session is not None:
+        await records.keep(**session)
+    before = await records.world.sessions.load("r-1")
+    refused = await records.failure("prepare_research", prepare(**fields))
+    assert (refused.type, list(refused.details)) == (failures.REFUSED, [{"stop_reason": "invalid_input"}])
+    assert refused.message.endswith(words)
+    assert await records.world.sessions.load("r-1") == before
 
 
-async def test_an_id_of_another_tenant_starts_no_run(records: Records) -> None:
-    """It would overwrite the session and learn the canary; the refusal tells nothing of the run."""
-    before = await records.read("session.json", tenant="acme")
-    refused = await records.failure(records.prepare("other"))
-    assert refused.type == failures.REFUSED
-    assert str(refused.message) == "the id r-1 cannot be used: choose another one"
-    assert await records.read("session.json", tenant="acme") == before
-    assert (await records.prepare("acme")).resolved.canary == "8fbddb3160f16a89af97bab4"
+async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
+    """The next history of a run gets the stored resolution, whatever the request says; a resumption resolves again."""
+    stored = await records.keep(phase="analysis")
+    again = await records.call(
+        "prepare_research", prepare(continue_from="r-1", continued=True, limits={"max_iterations": 7})
+    )
+    assert (again.resolved, again.resolved_entry) == (stored.resolved, stored.resolved_entry)
+    assert ResearchState.unpack(again.packed_state).phase == "analysis"
+    resumed = await records.call("prepare_research", prepare(continue_from="r-1", limits={"max_iterations": 7}))
+    assert (resumed.resolved.limits.max_iterations, resumed.resolved.canary) == (7, CANARY)
+    assert resumed.resolved_entry.startswith("sha256:")
+    started = await records.call("prepare_research", prepare())
+    assert started.resolved.canary == CANARY
 
 
-async def test_nobody_goes_on_with_the_run_of_another_tenant(records: Records) -> None:
-    """Going on with it ends as with a run that never was."""
-    refused = await records.failure(records.prepare("other", continue_from="r-1"))
-    assert str(refused.message) == "there is no session r-1 to go on from: see `research list`"
-    assert (await records.prepare("acme", continue_from="r-1")).packed_state
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.PARTIAL])
+async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) -> None:
+    """Its result is returned again; any other run goes on from its state."""
+    result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
+    await records.keep(phase="closing", result=result)
+    again = await records.call("prepare_research", prepare(continue_from="r-1"))
+    if outcome is Outcome.COMPLETED:
+        assert (again.stored_result, again.packed_state) == (result, None)
+    else:
+        assert again.stored_result is None
+        assert ResearchState.unpack(again.packed_state).phase == "closing"
+
+
+async def test_a_server_that_does_not_name_its_attributes_is_asked_again(tmp_path: Path) -> None:
+    """It is a failure that may pass, and no reason to go without."""
+
+    async def ask() -> bool:
+        raise RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
+
+    world = World(tmp_path, configuration=ResearchConfiguration(search_attributes=ask, product_version="0.1.0"))
+    failure = await Records(world).failure("prepare_research", prepare())
+    assert "search attributes (unavailable)" in str(failure)
+    assert not failure.non_retryable
+    await world.close()
+
+
+async def test_a_change_is_made_once(records: Records) -> None:
+    """The same change again changes nothing; one of another state, or one that leads elsewhere, is refused by type."""
+    first, second = {"schema_version": 2, "phase": "planning"}, {"schema_version": 2, "phase": "gathering"}
+    whole = StateChange(digest=digest_of(first), packed=pack_json(change_between({}, first)))
+    step = pack_json(change_between(first, second))
+    change = StateChange(base=digest_of(first), digest=digest_of(second), packed=step)
+    for sent in (whole, change, change):
+        await records.call("save_session", SaveRequest(research_id="r-1", change=sent))
+    assert json.loads(await records.world.sessions.load("r-1") or "")["phase"] == "gathering"
+    for wrong in (
+        change.model_copy(update={"digest": "0" * 32}),
+        StateChange(base="1" * 32, digest="2" * 32, packed=change.packed),
+        StateChange(digest="0" * 32, packed=whole.packed),
+    ):
+        failure = await records.failure("save_session", SaveRequest(research_id="r-1", change=wrong))
+        assert (failure.type, failure.non_retryable) == (failures.SESSION_CHANGED, True)
+
+
+# --- turns in the queue -----------------------------------------------------------------------------------------------
+class Queue:
+    """Gives the same place to everybody."""
+
+    def __init__(self, place: int) -> None:
+        self.turn = QueueTurn(place=place, waiting=40, pause_seconds=4.0)
+
+    async def take(self, research_id: str, tenant: str) -> QueueTurn:
+        return self.turn
+
+    async def leave(self, research_id: str) -> None:
+        raise AssertionError("asking for a turn gives none back")
+
+
+@pytest.mark.parametrize(
+    ("place", "known", "is_new"),
+    [
+        *((place, known, True) for place, known in [(0, 12), (20, 0), (16, 20), (3, 4), (1, 2), (30, 20)]),
+        *((place, known, False) for place, known in [(20, 20), (18, 20), (22, 20), (1, 1)]),
+    ],
+)
+async def test_only_news_of_a_place_end_the_call(records: Records, place: int, known: int, is_new: bool) -> None:
+    """The turn itself, another place, the last few; else the server tries again, however often, without an event."""
+    records.world.queue = Queue(place)
+    [work] = [each for each in records.world.activities() if each.__name__ == "take_turn"]
+    env, request = environment(), TurnRequest(research_id="r-1", told=known)
+    env.info = replace(env.info, attempt=5_000, heartbeat_details=({"reported": 4_999},))
+    if is_new:
+        assert (await env.run(work, request)).place == place
+        return
+    with pytest.raises(ApplicationError) as caught:
+        await env.run(work, request)
+    assert (caught.value.type, caught.value.non_retryable) == (failures.RATE_LIMITED, False)
+    assert caught.value.next_retry_delay is not None
+    assert 4.0 <= caught.value.next_retry_delay.total_seconds() <= 4.4
+
+
+def test_a_long_queue_makes_a_short_history() -> None:
+    """From the hundredth place to the first, a quarter of the steps at most is an event."""
+    known, events = 0, 0
+    for place in range(100, 0, -1):
+        if is_news(place, known):
+            known, events = place, events + 1
+    assert events <= 25

@@ -73,7 +73,7 @@ def document(**changes: Any) -> ExtractedDocument:
 
 def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
     """The activity over one document."""
-    quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"})
+    quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"}.get)
     store = content or MemoryContent()
     return ReadingActivities(Shelf(given), store, quality, StoredNotebooks(store), lambda: NOW)
 
@@ -184,7 +184,7 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     """Both lists go with the read to the reader (S0-056)."""
     shelf = Shelf(document())
     content = MemoryContent()
-    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}), StoredNotebooks(content))
+    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
     request = ReadRequest(
         permission=PERMITTED,
         source_id=SOURCE,

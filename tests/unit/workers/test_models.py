@@ -12,7 +12,7 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
 from providers.shared.limits import ServiceLimits, SharedLimiter
-from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
 from workers.composition import create_language_model, model_limits
 from workers.resolution_inputs import configuration_of

@@ -13,8 +13,9 @@ from providers.search.declarations import declared_names
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
 from workers.resolution_inputs import search_choices, web_search_of
-from workers.searching import open_search_providers, search_model, user_agent
+from workers.searching import open_search_providers, search_model
 from workers.settings.loading import Settings, SettingsError, load_settings
+from workers.web_reader import user_agent
 
 SERVICES = [name for name in declared_names() if name != "anthropic"]
 
@@ -62,13 +63,13 @@ async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: P
     settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEYS["anthropic"], RESEARCH_MODEL="m", RESEARCH_MODEL_SIMPLE=MODEL)
     model = search_model(settings)
     assert model is not None
-    assert (model.model, model.base_url) == (MODEL, None)
+    assert (model.variables["RESEARCH_MODEL"], model.base_url) == (MODEL, None)
     async with open_search_providers(settings.web_search, model=model) as providers:
         assert list(providers) == ["semantic_scholar", "wikipedia", "anthropic"]
         assert isinstance(providers["anthropic"], AnthropicSearch)
         assert providers["anthropic"].address == "https://api.anthropic.com"
     async with SearchApis() as server:
-        here = replace(model, base_url=server.url("anthropic"))
+        here = replace(model, variables=model.variables | {"ANTHROPIC_BASE_URL": server.url("anthropic")})
         async with open_search_providers(settings.web_search, ["anthropic"], model=here) as providers:
             answer = await providers["anthropic"].search(asking("anthropic"))
     assert len(answer.hits) == 10
@@ -101,7 +102,7 @@ def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
     )
     model = search_model(loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted"))
     assert model is not None
-    assert (model.model, model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
+    assert (model.variables["RESEARCH_MODEL"], model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
     assert search_model(loaded(tmp_path)) is None
 
 
@@ -113,7 +114,7 @@ def test_an_operator_can_say_that_a_gateway_searches(tmp_path: Path) -> None:
     settings = loaded(tmp_path)
     model = search_model(settings)
     assert model is not None
-    assert (model.model, model.base_url) == ("m", "http://127.0.0.1:9")
+    assert (model.variables["RESEARCH_MODEL"], model.base_url) == ("m", "http://127.0.0.1:9")
     chosen = {choice.name: choice for choice in search_choices(settings)}
     assert (chosen["anthropic"].available, chosen["anthropic"].host) == (True, "127.0.0.1:9")
 

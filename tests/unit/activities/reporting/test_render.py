@@ -22,7 +22,7 @@ from providers.errors import ContentMissing
 from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 from tests.fakes.killers import HereCalls
 from tests.fakes.random_world import whole_change
 from tests.unit.activities.reporting.memory_store import MemoryStore
@@ -71,7 +71,7 @@ async def run(
         state.draft = state.draft.model_copy(update={"document": reference})
     store.documents.pop(without, None)
     activities = ReportingActivities(
-        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(FolderRecords(Path())), StoredNotebooks(store)
+        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(Records(Path(), "sessions")), StoredNotebooks(store)
     )
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store

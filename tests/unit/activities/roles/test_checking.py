@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import STATEMENTS, ground_verdicts, passage_line, read_verdict
+from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
 from activities.roles.grounding import RoleWork
+from activities.roles.prompt_blocks import PromptBlocks
 from activities.roles.prompt_rendering import render_role
 from activities.roles.run_role import ground_answer
 from contracts.addresses import long_hash
@@ -85,9 +86,10 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
 def test_little_room_shows_the_quote_alone() -> None:
     """Words around a passage come only with the room for them, its title where it has one."""
     passage = ShownPassage(evidence_id="ev-1", quote="the quote", before="before", after="after", title="Title")
-    assert passage_line("p-1", passage, 1) == "p-1 (Title): before the quote after"
-    assert passage_line("p-1", passage, 0) == "p-1 (Title): the quote"
-    assert passage_line("p-1", passage.model_copy(update={"title": ""}), 0) == "p-1: the quote"
+    roomy, narrow = (PromptBlocks(request_of(), {}, share) for share in (1.0, 0.0))
+    assert roomy.passage(passage) == " (Title): before the quote after"
+    assert narrow.passage(passage) == " (Title): the quote"
+    assert narrow.passage(passage.model_copy(update={"title": ""})) == ": the quote"
 
 
 def test_a_sensible_answer_is_taken() -> None:

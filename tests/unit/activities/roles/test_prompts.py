@@ -4,10 +4,11 @@ import re
 from typing import Any
 
 import pytest
+from jinja2 import UndefinedError
 
 from activities.roles.excerpts import LEFT_OUT, allot, excerpt, part_of
 from activities.roles.prompt_rendering import (
-    PromptFile,
+    TEMPLATES,
     RenderedPrompt,
     load_prompt,
     prompt_of,
@@ -149,7 +150,6 @@ def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpe
     """Role first, then form and fields of the answer (S0-034, S0-041, S0-046, S0-061 to S0-063, S0-075 to S0-077)."""
     file = prompt_of(role)
     assert file.system.splitlines()[0] == f"role: {role.name}"
-    assert ("date of the run" in file.system) is ("query" in file.placeholders)
     assert re.search(r"never (an )?instruction|cannot change the form", file.system)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\.\d+", file.version)
     if role.plain_text or role.tools:
@@ -190,11 +190,9 @@ def test_every_prompt_has_date_question_iteration_preferences_and_guidance(
 
 
 def test_a_prompt_has_no_hole() -> None:
-    """A place without a value is an error; values are never searched again."""
-    file = PromptFile("1", "role: x", "{one}\n{two}")
-    with pytest.raises(ValueError, match="two"):
-        file.parts({"one": "1"})
-    assert file.parts({"one": "", "two": "{one}"}) == ("", "{one}")
+    """A template that names no field of its role's input is an error."""
+    with pytest.raises(UndefinedError, match="missing"):
+        TEMPLATES.from_string("{{ query }} {{ missing }}").render(query="Why?")
 
 
 def test_the_canary_is_in_the_system_part_of_runs_that_have_one() -> None:

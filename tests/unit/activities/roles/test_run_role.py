@@ -18,6 +18,7 @@ from contracts.outcome import Usage
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers import errors
+from providers.interfaces import CallLease
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatReply, ChatRequest
 from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
@@ -245,10 +246,10 @@ async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> 
     writing, go_on = asyncio.Event(), asyncio.Event()
     finish = bench.calls.finish
 
-    async def slow_finish(key: str, answer: str) -> None:
+    async def slow_finish(lease: CallLease, answer: str) -> None:
         writing.set()
         await go_on.wait()
-        await finish(key, answer)
+        await finish(lease, answer)
 
     bench.calls.finish = slow_finish  # type: ignore[method-assign]
     env = environment()
@@ -285,7 +286,7 @@ async def test_a_failing_store_does_not_waste_a_paid_answer() -> None:
     """If the answer cannot be written down, the run still gets it, with a warning."""
     bench = Bench(PLAN)
 
-    async def full(key: str, answer: str) -> None:
+    async def full(lease: CallLease, answer: str) -> None:
         raise errors.StorageFull("no room")
 
     bench.calls.finish = full  # type: ignore[method-assign]
@@ -346,18 +347,6 @@ async def test_nothing_is_paid_for_a_cancelled_run() -> None:
     # Whose workflow has asked just now was not cancelled before: the server is not asked.
     await bench.plan()
     assert (len(bench.engine.tasks), len(asked)) == (1, 2)
-
-
-async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
-    """Three workers were lost: if one of them stored its answer it is taken, else no further call is made."""
-    bench = Bench(PLAN)
-    paid = await bench.plan()
-    assert await bench.plan(attempt=4) == paid
-    failure = await bench.failed_plan(attempt=4, operation="op/2", repair="another request")
-    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
-    assert len(bench.engine.tasks) == 1
-    assert bench.calls.log[-2:] == ["begin", "release"]
-    assert (await bench.failed_plan(attempt=5)).type == failures.WORKER_LOST
 
 
 def test_one_activity_per_role_with_the_role_s_types() -> None:

@@ -10,7 +10,7 @@ from contracts.evidence import DocumentRef
 from contracts.state import ResearchState
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_records import FolderRecords
+from providers.storage.stored_records import Records
 
 
 def research(*arguments: str, **variables: str) -> Result:
@@ -20,10 +20,10 @@ def research(*arguments: str, **variables: str) -> Result:
 
 def save_run(home: Path, research_id: str, state: ResearchState, *, closed: bool) -> None:
     """Store the session of a run, as a worker does."""
-    sessions = RecordSessionStore(FolderRecords(home / SESSIONS))
+    sessions = RecordSessionStore(Records(home, SESSIONS))
     asyncio.run(sessions.save(research_id, state.model_dump_json(), closed=closed))
 
 
 def put_text(home: Path, text: str) -> DocumentRef:
     """Archive a text."""
-    return asyncio.run(ObstoreContentStore(home / "content", dates_puts=True).put_text(text))
+    return asyncio.run(ObstoreContentStore(home / "content").put_text(text))

@@ -10,8 +10,8 @@ from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
-from providers.shared.stores.memory_store import MemorySharedStore
 from providers.storage.content import ObstoreContentStore, hash_of
+from tests.fakes.memory_store import MemorySharedStore
 
 URL = "https://a.example/page"
 WAY = (URL, "https://between.example/", "https://a.example/page/final")
@@ -78,7 +78,7 @@ async def test_a_page_is_fetched_once_by_all_workers(desk: Desk) -> None:
 async def test_the_page_itself_stays_out_of_the_shared_store(desk: Desk) -> None:
     """Text and bytes of a page of megabytes lie in the content store; what workers share is small."""
     await desk.reader().read(URL)
-    assert sum(len(entry.value) for entry in desk.store._entries.values()) < 2_000
+    assert sum(len(value) for value, _ in desk.store._entries.values()) < 2_000
 
 
 async def test_spellings_of_an_address_are_one_page_and_tenants_are_two(desk: Desk) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.outcome import Usage
 from contracts.request import SourceType
 from providers.errors import RateLimited
 from providers.interfaces import Permit
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
 from providers.shared.limits import ServiceLimits, SharedLimiter
-from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.search_apis import asking
 
 SERVICE = "search/tavily"
@@ -126,16 +125,3 @@ def test_every_field_of_a_request_is_judged() -> None:
     shaping += ["published_from", "published_to"]
     others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission", "patience_seconds"}
     assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}
-
-
-async def test_one_of_the_callers_that_wait_books_the_cost_of_a_failure() -> None:
-    """Several runs that wait for one answer all get its failure; only one of them books its cost."""
-    error = RateLimited("wait", retry_after=3)
-    error.usage = Usage(cost_usd=0.5)
-    provider = Provider(error)
-    search = CachedSearch(provider, Cache(MemorySharedStore()))
-    requests = [asking("tavily").model_copy(update={"research_id": f"r-{n}"}) for n in range(3)]
-    failed = await asyncio.gather(*map(search.search, requests), return_exceptions=True)
-    assert len(provider.asked) == 1
-    assert sorted(one.usage.known_cost_usd for one in failed if isinstance(one, RateLimited)) == [0, 0, 0.5]
-    assert all(one.retry_after == 3 for one in failed if isinstance(one, RateLimited))

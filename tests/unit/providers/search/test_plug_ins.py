@@ -15,8 +15,7 @@ from providers.errors import NotConfigured
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
 from tests.fakes.loopback import HttpRequest, LoopbackServer
-from workers.settings.configuration_files import SettingsError
-from workers.settings.loading import load_settings
+from workers.settings.loading import SettingsError, load_settings
 
 ROOT = Path(__file__).parents[4]
 EXAMPLE = ROOT / "examples" / "search_provider"

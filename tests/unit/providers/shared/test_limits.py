@@ -13,7 +13,7 @@ from providers.shared.limits import (
     record_failure,
     take_turn,
 )
-from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import away
 
 

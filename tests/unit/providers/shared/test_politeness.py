@@ -7,7 +7,7 @@ import pytest
 
 from providers.errors import RateLimited
 from providers.shared.politeness import LEASE_SECONDS, HostState, Politeness, start_request
-from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.memory_store import MemorySharedStore
 
 
 class World:

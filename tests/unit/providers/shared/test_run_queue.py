@@ -15,7 +15,7 @@ from providers.shared.run_queue import (
     forget_lost,
     leave,
 )
-from providers.shared.stores.memory_store import MemorySharedStore
+from tests.fakes.memory_store import MemorySharedStore
 
 START = 1_000_000.0
 
@@ -28,7 +28,7 @@ class Hall:
 
     def place(self, research_id: str, tenant: str = "a") -> int:
         """The place that a run is given; 0 admits it."""
-        return ask(self.state, research_id, tenant, self.limits, self.now).turn.place
+        return ask(self.state, research_id, tenant, self.limits, self.now).place
 
     def running(self) -> Counter[str]:
         """How many runs of each tenant go on."""

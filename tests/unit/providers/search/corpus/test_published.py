@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.state import ResearchState
 from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, published
 from providers.search.corpus.published import open_library
-from providers.storage.content import open_store
-from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_records import ObjectRecords
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
-from tests.unit.activities.reporting.sample import make_resolved
 
 
 @pytest.fixture
@@ -168,33 +163,24 @@ async def test_the_cache_of_a_host_is_bounded(
     assert (await ask(here, "autovacuum", before.digest)).hits
 
 
-async def test_snapshots_that_no_session_names_are_removed(
+async def test_old_snapshots_are_removed(
     store: ObjectStoreServer, tmp_path: Path, pool: SubprocessPool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Old snapshots that sessions name stay whole; of others the files go that no snapshot needs."""
-    monkeypatch.setattr(published, "RETAINED", timedelta(days=-1))
+    """Some time after its successor a snapshot goes, with the files that no other one needs."""
     here = library_of(store, tmp_path / "here", pool, folder)
-    first = await here.refresh("manual")
-    sessions = RecordSessionStore(
-        ObjectRecords(open_store(store.environment("/team")["RESEARCH_CONTENT_URL"]), SESSIONS)
-    )
-    state = ResearchState(resolved=make_resolved(corpus=first))
-    await sessions.save("r-1", state.model_dump_json(), closed=False)
     (folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
-    unnamed = await here.refresh("manual")
+    first = await here.refresh("manual")
     (folder / "zebras.md").write_text("# Gnus\n\nGnus have horns.\n")
-    last = await here.refresh("manual")
-    (folder / "backup.md").unlink()
+    monkeypatch.setattr(published, "RETAINED", timedelta(days=-1))
     newest = await here.refresh("manual")
     there = library_of(store, tmp_path / "there", pool, tmp_path / "no-such-folder")
-    assert (await there.read("corpus:manual/backup.md", first.digest)).text
-    assert (await there.read("corpus:manual/zebras.md", newest.digest)).text
-    for digest in (unnamed.digest, last.digest):
-        with pytest.raises(CorpusUnknown):
-            await there.read("corpus:manual/zebras.md", digest)
+    for path in ("backup.md", "zebras.md"):
+        assert (await there.read(f"corpus:manual/{path}", newest.digest)).text
+    with pytest.raises(CorpusUnknown):
+        await there.read("corpus:manual/zebras.md", first.digest)
     assert not [key for key, data in store.objects.items() if b"Zebras have stripes" in data]
-    assert len([key for key in store.objects if "/snapshots/" in key]) == 2
-    assert len([key for key, data in store.objects.items() if data.startswith(b"SQLite")]) == 2
+    assert len([key for key in store.objects if "/snapshots/" in key]) == 1
+    assert len([key for key, data in store.objects.items() if data.startswith(b"SQLite")]) == 1
 
 
 async def test_a_snapshot_outlives_its_successor_for_a_while(

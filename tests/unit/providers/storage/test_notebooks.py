@@ -1,4 +1,4 @@
-"""The notebook of a run: what entries hold, what is missing, and sessions from before there were any."""
+"""The notebook of a run: requests and states completed from its entries, and entries that are missing."""
 
 import contextlib
 import json
@@ -11,10 +11,8 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.evidence import DocumentRef
-from contracts.messages import PrepareRequest
 from contracts.notebooks import AnalysisEntry, SourceEntry
 from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
-from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import documents_of
@@ -22,7 +20,7 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
+from tests.unit.workflows.test_supervisor_strategy import QUESTION
 from workflows.driver import Driver
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -140,7 +138,7 @@ async def test_an_entry_that_is_gone_is_an_error(
         await Driver(run, SupervisorStrategy(), stored=True).conduct()
     assert {error.type for error in caught} == {failures.CONTENT_MISSING}
     assert all(error.non_retryable and gone[:19] in error.message for error in caught)
-    assert all("start it anew" in error.message for error in caught)
+    assert all("start it again" in error.message for error in caught)
 
 
 async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
@@ -157,18 +155,13 @@ async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
         await fresh.read("sha256:" + "0" * 64, AnalysisEntry)
 
 
-async def test_a_process_keeps_what_it_has_read(tmp_path: Path) -> None:
-    """Entries never change: one is read once, and the oldest makes room for a new one."""
+async def test_an_entry_is_read_once(tmp_path: Path) -> None:
+    """Entries never change: a process caches them."""
     world = World(tmp_path)
-    hashes = [await world.notebooks.write(SourceEntry(url=f"u{n}", title="t")) for n in range(3)]
-    notebooks = StoredNotebooks(world.content, kept=2)
-    for each in hashes:
-        await notebooks.read(each, SourceEntry)
-    for each in hashes:
-        await world.content.delete(DocumentRef(hash=each))
-    assert [entry.url for entry in await notebooks.read_all(hashes[1:], SourceEntry)] == ["u1", "u2"]
-    with pytest.raises(ContentMissing):
-        await notebooks.read(hashes[0], SourceEntry)
+    entry = await world.notebooks.write(SourceEntry(url="u", title="t"))
+    assert (await world.notebooks.read(entry, SourceEntry)).url == "u"
+    await world.content.delete(DocumentRef(hash=entry))
+    assert (await world.notebooks.read(entry, SourceEntry)).url == "u"
 
 
 async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
@@ -182,29 +175,3 @@ async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
     assert stored - named == set()
     assert (await world.sessions.documents())["r-unit"] == named
     assert {source.raw.hash for source in whole.sources.values() if source.raw} <= named
-
-
-async def test_a_session_of_version_1_goes_on(tmp_path: Path) -> None:
-    """It holds everything itself; going on with it gives the report of a run that has a notebook from the beginning."""
-    whole = World(tmp_path / "whole")
-    undisturbed = await begun(whole)
-    await Driver(undisturbed, SupervisorStrategy()).conduct()
-    world = World(tmp_path / "old")
-    run = await stopped_after(world, ANALYZED)
-    old = inlined(await world.notebooks.complete_state(run.state))
-    await world.sessions.save("r-unit", json.dumps(old), closed=False)
-    asked = {"query": QUESTION, "corpus": "manual", "continue_from": "r-unit"}
-    request = PrepareRequest(research_id="r-unit", request_json=json.dumps(asked))
-    ready = await world.host().implementations["prepare_research"](request)
-    assert ResearchState.unpack(ready.packed_state).schema_version == SCHEMA_VERSION
-    again = await begun(world, again=True)
-    assert await Driver(again, SupervisorStrategy(), stored=True).conduct() is Outcome.COMPLETED
-    assert await report_of(world, again.state) == await report_of(whole, undisturbed.state)
-
-
-def inlined(state: ResearchState) -> dict[str, Any]:
-    """A complete state as version 1 wrote it."""
-    whole = state.model_dump(mode="json")
-    for item in (*whole["sources"].values(), *whole["findings"], *whole["evidence"].values()):
-        item["entry"] = None
-    return whole | {"schema_version": 1, "notebook": [], "resolved_entry": ""}

@@ -1,0 +1,282 @@
+"""Shared stores: the same promises of every kind, races of real processes, and each kind's own troubles."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
+from providers.interfaces import SharedStore
+from providers.shared.stores import sqlite_store
+from providers.shared.stores.redis_store import RedisSharedStore
+from providers.shared.stores.sqlite_store import SqliteSharedStore
+from tests.fakes.shared_stores import processes
+from tests.fakes.valkey import ValkeyServer, free_port
+from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES, Stores
+
+SOON = 30.0
+BRIEFLY = 0.25
+PASSWORD = "hunter2-secret"
+
+COUNTER = """
+import asyncio, sys
+from tests.fakes.shared_stores import opener
+async def main():
+    store = opener(sys.argv[1])()
+    await store.get("counter")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(int(sys.argv[2])):
+        while True:
+            current = (await store.get("counter")).value
+            if await store.swap("counter", current, b"%d" % (int(current or 0) + 1), 60.0):
+                break
+    await store.close()
+asyncio.run(main())
+"""
+
+everywhere = pytest.mark.parametrize("kind", EVERYWHERE)
+
+
+async def value_of(store: SharedStore, key: str) -> bytes | None:
+    """Return the value of a key."""
+    return (await store.get(key)).value
+
+
+async def until_gone(store: SharedStore, key: str) -> None:
+    """Return when a key has expired."""
+    async with asyncio.timeout(SOON):
+        while await value_of(store, key) is not None:
+            await asyncio.sleep(0.01)
+
+
+@everywhere
+async def test_a_value_is_replaced_only_if_it_is_the_expected_one(store: SharedStore) -> None:
+    """Each way to swap succeeds with the expected value, fails with any other, and then changes nothing."""
+    steps: list[tuple[bytes | None, bytes | None, bool, bytes | None]] = [
+        (None, None, True, None),
+        (b"1", b"2", False, None),
+        (b"1", None, False, None),
+        (None, b"1", True, b"1"),
+        (None, b"2", False, b"1"),
+        (None, None, False, b"1"),
+        (b"2", b"3", False, b"1"),
+        (b"2", None, False, b"1"),
+        (b"1", b"2", True, b"2"),
+        (b"2", None, True, None),
+    ]
+    for old, new, done, after in steps:
+        assert await store.swap("k", old, new) is done, (old, new)
+        assert await value_of(store, "k") == after
+
+
+@everywhere
+async def test_any_bytes_under_any_text(store: SharedStore) -> None:
+    """Values are bytes and keys are texts: nothing in them is special, half surrogates and globs included."""
+    values = [b"", b"\x00", bytes(range(256)), b"\n\n", b"\r\n$-1\r\n", b"x" * 300_000]
+    keys = ["", "k", "K", "k ", "ключ", "🔑", "e\u0301", "é", "\ud800", "a*b", "a?b", "a[b]", "a\\b", "a\x00b", "a\nb"]
+    written = {key: values[number % len(values)] + bytes([number]) for number, key in enumerate(keys)}
+    written["empty"] = b""
+    for key, value in written.items():
+        assert await store.swap(key, None, value)
+    assert {key: await value_of(store, key) for key in written} == written
+    assert await store.swap("empty", b"", b"!")
+
+
+@everywhere
+async def test_values_expire_and_each_change_sets_the_time(store: SharedStore) -> None:
+    """An expired value counts as absent; a swap without a time makes a value stay."""
+    assert await store.swap("short", None, b"1", 0.03)
+    assert await store.swap("shortened", None, b"1", 600.0)
+    assert await store.swap("shortened", b"1", b"1", 0.03)
+    assert await store.swap("stays", None, b"1", 0.5)
+    assert await store.swap("stays", b"1", b"1")
+    await store.swap("ended", None, b"1", 0.51)
+    for key in ("short", "shortened", "ended"):
+        await until_gone(store, key)
+    assert not await store.swap("short", b"1", b"2")
+    assert not await store.swap("short", b"1", None)
+    assert await store.swap("short", None, b"2")
+    assert await value_of(store, "stays") == b"1"
+
+
+@everywhere
+async def test_all_have_one_clock_that_goes_on(stores: Stores) -> None:
+    """Times that several workers read in turn never go back, whether there is a value or not."""
+    one, other = stores.open(), stores.open()
+    await one.swap("k", None, b"1")
+    times = [(await each.get(key)).now for each in (one, other, one, other) for key in ("k", "none")]
+    assert times == sorted(times)
+    assert times[0] > 1_600_000_000
+
+
+@everywhere
+async def test_a_cancelled_change_harms_nothing(store: SharedStore) -> None:
+    """Cancelled at any moment, a change is made or not, and every later answer belongs to its question."""
+    await store.swap("a", None, b"a")
+    for turns in range(12):
+        tasks = [asyncio.create_task(store.swap(f"k{turns}", None, b"1")), asyncio.create_task(store.get("a"))]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await value_of(store, "a") == b"a"
+        assert await value_of(store, f"k{turns}") in {None, b"1"}
+    await store.close()
+    await store.close()
+
+
+@everywhere
+async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> None:
+    """A prefix is taken literally, however many keys it has; expired ones are not counted."""
+    others = ["calls/r1", "calls/r-10/a", "Calls/r-1/a", "a*", "axc", "é"]
+    many = [f"calls/r-1/{number}" for number in range(1_100)]
+    await asyncio.gather(*(store.swap(key, None, b"1") for key in [*others, *many, "calls/r-1/\U0010ffff", "a?c"]))
+    await store.swap("calls/r-1/expired", None, b"1", 0.01)
+    await until_gone(store, "calls/r-1/expired")
+    assert await store.remove("calls/r-1/") == 1_101
+    assert await store.remove("calls/r-1/") == 0
+    assert await store.remove("a?") == 1
+    assert [await value_of(store, key) for key in others] == [b"1"] * len(others)
+
+
+@pytest.mark.parametrize("kind", SHARED_BY_PROCESSES)
+async def test_processes_that_race_lose_no_change(address: str, store: SharedStore) -> None:
+    """Of processes that swap the same value at the same moment one succeeds."""
+    async with asyncio.timeout(2 * SOON):
+        await processes(COUNTER, address, "40", count=3)
+    assert await value_of(store, "counter") == b"120"
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another writer's connection that has the file until it is rolled back."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        yield writer
+
+
+async def test_a_file_that_is_busy_or_full(tmp_path: Path) -> None:
+    """A writer that never ends is an outage and a full disk `StorageFull`; nothing is lost, and both heal."""
+    store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=True, patience_seconds=BRIEFLY)
+    assert await store.swap("k", None, b"1")
+    with held(store.path) as writer:
+        with pytest.raises(SharedStateUnavailable) as raised:
+            await store.swap("k", b"1", b"2")
+        assert raised.value.retry_after == 1.0
+        assert await value_of(store, "k") == b"1"
+        waiting = asyncio.create_task(store.swap("k", b"1", b"2"))
+        await asyncio.sleep(BRIEFLY / 5)
+        writer.execute("ROLLBACK")
+    assert await waiting
+    await store._run(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+    with pytest.raises(StorageFull):
+        await store.swap("more", None, b"x" * 50_000)
+    assert await value_of(store, "k") == b"2"
+    await store._run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
+    assert await store.swap("more", None, b"x" * 50_000)
+    await store.close()
+
+
+async def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
+    """A damaged file, or a folder that cannot be made, raises `NotConfigured`."""
+    (tmp_path / "shared.sqlite3").write_bytes(b"no database" * 100)
+    for path in (tmp_path / "shared.sqlite3", tmp_path / "shared.sqlite3" / "below" / "shared.sqlite3"):
+        store = SqliteSharedStore(path, durable=True)
+        with pytest.raises(NotConfigured, match=r"cannot be (used|stored)"):
+            await store.get("k")
+        await store.close()
+
+
+async def test_removed_values_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the owner's file nor its log contains removed or expired values; nobody else may read them."""
+    monkeypatch.setattr(sqlite_store, "PRUNED_EVERY_SECONDS", 0.0)
+    store = SqliteSharedStore(tmp_path / "data" / "shared.sqlite3", durable=False)
+    for number in range(50):
+        await store.swap(f"calls/one/{number}", None, b"a question of a person " * 100, 600.0 if number % 2 else 0.001)
+    await until_gone(store, "calls/one/48")
+    await store.swap("other", None, b"1")
+    assert await store.remove("calls/one/") == 25
+    files = list(store.path.parent.iterdir())
+    assert {path.name for path in files} >= {"shared.sqlite3", "shared.sqlite3-wal"}
+    assert not any(path.stat().st_mode & 0o077 for path in files)
+    assert not any(b"a question of a person" in path.read_bytes() for path in files)
+    await store.close()
+
+
+async def test_workers_that_start_at_once_make_one_file(tmp_path: Path) -> None:
+    """Of several that turn a new file to WAL at the same moment none fails (F17)."""
+    for number in range(20):
+        stores = [SqliteSharedStore(tmp_path / f"{number}.sqlite3", durable=False) for _ in range(6)]
+        await asyncio.gather(*(store.get("k") for store in stores))
+        for store in stores:
+            await store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:6379",
+        f"http://:{PASSWORD}@localhost",
+        f"redis://:{PASSWORD}@localhost:port/0",
+        f"redis://:{PASSWORD}@localhost:99999/0",
+        f"redis://:{PASSWORD}@[::1/0",
+        f"redis://:{PASSWORD}@localhost/?db=many",
+        f"redis://:{PASSWORD}@localhost/0?no_such_option=1",
+    ],
+)
+def test_an_address_that_is_none_is_named_by_its_variable(url: str) -> None:
+    """The message names the variable and shows nothing of its value."""
+    with pytest.raises(NotConfigured, match="REDIS_URL") as raised:
+        RedisSharedStore(url)
+    assert PASSWORD not in repr(raised.value)
+
+
+async def test_keys_of_others_stay(valkey: ValkeyServer) -> None:
+    """Every key has our prefix, and a key of another type counts as nothing and is written over (F17)."""
+    await valkey.tell("SET", "theirs", "1")
+    await valkey.tell("LPUSH", "research:k", "x")
+    store = RedisSharedStore(valkey.url, answer_seconds=SOON)
+    assert await value_of(store, "k") is None
+    assert await store.swap("k", None, b"1")
+    assert await store.remove("") == 1
+    await store.close()
+    assert await valkey.tell("KEYS", "*") == [b"theirs"]
+
+
+async def test_servers_in_trouble_are_outages(valkey: ValkeyServer) -> None:
+    """A server that is full, read-only, gone, protected or silent raises in time, and a healed one works again."""
+    store = RedisSharedStore(valkey.url, answer_seconds=1.0)
+    assert await store.swap("k", None, b"1")
+    await valkey.tell("CONFIG", "SET", "maxmemory", "1")
+    with pytest.raises(SharedStateUnavailable, match="OutOfMemoryError"):
+        await store.swap("full", None, b"x" * 1_000)
+    await valkey.tell("CONFIG", "SET", "maxmemory", "0")
+    await valkey.tell("REPLICAOF", "127.0.0.1", free_port())
+    with pytest.raises(SharedStateUnavailable, match="ReadOnlyError"):
+        await store.swap("k", b"1", b"2")
+    await valkey.tell("REPLICAOF", "NO", "ONE")
+    valkey.pause()
+    try:
+        async with asyncio.timeout(SOON):  # one after another they would take minutes
+            outcomes = await asyncio.gather(*(store.get("k") for _ in range(1_000)), return_exceptions=True)
+    finally:
+        valkey.resume()
+    assert {type(each) for each in outcomes} == {SharedStateUnavailable}
+    async with asyncio.timeout(SOON):
+        while any(isinstance(each, Exception) for each in await asyncio.gather(
+            *(store.get("k") for _ in range(100)), return_exceptions=True
+        )):  # fmt: skip
+            await asyncio.sleep(BRIEFLY)
+    await store.close()
+    for url in (f"redis://:{PASSWORD}@127.0.0.1:{valkey.port}/0", f"redis://127.0.0.1:{free_port()}"):
+        wrong = RedisSharedStore(url)
+        with pytest.raises(SharedStateUnavailable) as raised:
+            await wrong.get("k")
+        assert PASSWORD not in repr(raised.value)
+        await wrong.close()

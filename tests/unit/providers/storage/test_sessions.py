@@ -1,0 +1,201 @@
+"""Sessions as records: in the home of one host, and in an object store that hosts share."""
+
+import asyncio
+import json
+import resource
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import obstore
+import pytest
+
+from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.vocabulary import RunStatus
+from providers.errors import InvalidCall, NotConfigured, StorageFull, Unavailable
+from providers.storage.content import ObstoreContentStore, open_store
+from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore, SessionUnreadable
+from providers.storage.stored_records import FIRST_BYTES, Records, open_records
+from tests.fakes.object_store import ObjectStoreServer
+
+Opened = Callable[[], RecordSessionStore]
+
+
+@pytest.fixture
+async def bucket(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStoreServer]:
+    """An object store, named by this process's environment."""
+    async with ObjectStoreServer() as server:
+        for name, value in server.environment("/below").items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+def url(bucket: ObjectStoreServer) -> str:
+    """The value of RESEARCH_CONTENT_URL."""
+    return bucket.environment("/below")["RESEARCH_CONTENT_URL"]
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Sessions as a process opens them."""
+    url = request.getfixturevalue("url") if request.param == "bucket" else None
+    return lambda: RecordSessionStore(open_records(url, tmp_path, SESSIONS))
+
+
+def state(question: str = "Why?", status: str = "running", **more: object) -> str:
+    """The JSON of a state, with the fields that the store reads."""
+    resolved = {"query": question}
+    return json.dumps({"schema_version": SCHEMA_VERSION, "status": status, "resolved": resolved, **more})
+
+
+async def test_processes_share_their_sessions(opened: Opened) -> None:
+    """A session that one process saves another one lists, newest first, loads, replaces and deletes."""
+    here, there = opened(), opened()
+    assert await here.list() == []
+    for number in range(8):
+        await here.save(f"r-{number}", state(f"Question {number}?\n", big="x" * 100_000), closed=False)
+    saved = ResearchState(status=RunStatus.COMPLETED, limitations=["ü 字 \u2028"])
+    await there.save("r-3", saved.model_dump_json(), closed=True)
+    assert ResearchState.model_validate_json(await here.load("r-3") or "") == saved
+    listed = await here.list()
+    assert [one.research_id for one in listed] == ["r-3", *(f"r-{n}" for n in (7, 6, 5, 4, 2, 1, 0))]
+    assert [(one.query, one.status, one.closed) for one in listed[:2]] == [
+        ("", "completed", True), ("Question 7?\n", "running", False),
+    ]  # fmt: skip
+    for _ in range(2):
+        await there.delete("r-3")
+    assert await here.load("r-3") is None
+    assert len(await here.list()) == 7
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"head": 1}', b'{"head": {}, "state": {}}', b"\xff\xfe"])
+async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, data: bytes) -> None:
+    """It is listed as unreadable, and loading it names its file; a record under a foreign name is damaged, too."""
+    store = opened()
+    await store.save("r-1", state(), closed=False)
+    for key in ("r-2.json", "deeper/r-3.json", "r-4.txt"):
+        await asyncio.to_thread(obstore.put, store._records._store, f"sessions/{key}", data)
+    assert {one.research_id: one.status for one in await store.list()} == {"r-1": "running", "r-2": UNREADABLE}
+    assert (await store.documents())["r-2"] is None
+    whole = await asyncio.to_thread(store._records.read, "r-1")
+    await asyncio.to_thread(store._records.write, "r-9", whole or b"")
+    for name in ("r-2", "r-9"):
+        with pytest.raises(SessionUnreadable, match=rf"{name}\.json is damaged"):
+            await store.load(name)
+
+
+@pytest.mark.parametrize("version", [1, SCHEMA_VERSION + 1, None])
+async def test_a_state_of_another_version_is_refused(opened: Opened, version: int | None) -> None:
+    """A session of another version is refused with that version, never half understood."""
+    await opened().save("r-1", json.dumps({"schema_version": version}), closed=False)
+    with pytest.raises(SessionUnreadable, match=rf"r-1\.json is of version {version}"):
+        await opened().load("r-1")
+
+
+@pytest.mark.parametrize("name", ["../r-1", "/etc/passwd", "a/b", "", ".", "..", ".hidden", "a\x00b", "x" * 200, "a b"])
+async def test_an_id_that_is_a_path_is_refused(opened: Opened, tmp_path: Path, name: str) -> None:
+    """No id reaches outside the folder."""
+    store = opened()
+    for attempt in (store.load(name), store.delete(name), store.save(name, state(), closed=False)):
+        with pytest.raises(InvalidCall):
+            await attempt
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_text_that_is_no_state_is_refused(opened: Opened) -> None:
+    """A text that is no JSON object never replaces a good checkpoint."""
+    await opened().save("r-1", state(), closed=False)
+    for text in ("nonsense", "[]"):
+        with pytest.raises(ValueError):
+            await opened().save("r-1", text, closed=False)
+    assert await opened().load("r-1") is not None
+
+
+async def test_documents_of_sessions_are_listed_without_reading_the_states(opened: Opened) -> None:
+    """The hashes that a state refers to stand in front of it; those in other fields are not taken for documents."""
+    one, two, three = (f"sha256:{digit * 64}" for digit in "123")
+    sources = {"s": {"text": {"hash": one, "size": 3}, "title": three, "content_hash": two}}
+    await opened().save("r-1", state(sources=sources, notebook=["", two]), closed=True)
+    assert await opened().documents() == {"r-1": frozenset({one, two})}
+
+
+async def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
+    """A write without room raises `StorageFull`; the earlier checkpoint stays, and nothing else."""
+    store = RecordSessionStore(Records(tmp_path, SESSIONS))
+    await store.save("r-1", state("Old?"), closed=False)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(StorageFull):
+            await store.save("r-1", state("New?", big="x" * 1_000_000), closed=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in (tmp_path / SESSIONS).iterdir()] == ["r-1.json"]
+    assert [session.query for session in await store.list()] == ["Old?"]
+
+
+async def test_saves_that_overlap_or_are_cancelled_are_whole(tmp_path: Path) -> None:
+    """Parallel saves leave one of them, and cancelling the caller leaves a readable session or none."""
+    store = RecordSessionStore(Records(tmp_path, SESSIONS))
+    await asyncio.gather(*(store.save("r-1", state(f"Q{number}"), closed=False) for number in range(20)))
+    saving = asyncio.create_task(store.save("r-2", state(big="x" * 1_000_000), closed=False))
+    await asyncio.sleep(0)
+    saving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    await store.save("r-3", state(), closed=False)
+    assert all(session.status != UNREADABLE for session in await store.list())
+
+
+def test_sessions_of_one_host_lie_in_its_home(tmp_path: Path) -> None:
+    """A folder for documents moves no session; an address that cannot be used names what to set."""
+    for address in (None, str(tmp_path / "content"), f"file://{tmp_path}/content"):
+        open_records(address, tmp_path / "home", SESSIONS).write("r-1", b"{}")
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")] == ["home/sessions/r-1.json"]
+    with pytest.raises(NotConfigured, match="RESEARCH_CONTENT_URL"):
+        open_store("gopher://somewhere/deep")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotConfigured, match="the folder below cannot be used: Not a directory"):
+        open_store(tmp_path / "file" / "below")
+
+
+async def test_a_list_reads_the_beginnings_only(bucket: ObjectStoreServer, url: str, tmp_path: Path) -> None:
+    """Of sessions of any size a list reads a bounded part, and of one with an endless question all."""
+    store = RecordSessionStore(open_records(url, tmp_path, SESSIONS))
+    await store.save("large", state("Why?", big="x" * 1_000_000), closed=False)
+    await store.save("wordy", state("ü" * 10_000), closed=False)
+    bucket.requests.clear()
+    assert {one.research_id: one.query for one in await store.list()} == {"large": "Why?", "wordy": "ü" * 10_000}
+    assert [size for _, key, size in bucket.requests if key.endswith("large.json")] == [FIRST_BYTES]
+
+
+@pytest.mark.parametrize("there_before", [True, False])
+async def test_a_late_write_replaces_no_newer_session(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, there_before: bool
+) -> None:
+    """A save that another host's save overtakes fails, to be tried again: the newer checkpoint stays."""
+    late, newer = Records(url, SESSIONS), RecordSessionStore(open_records(url, tmp_path, SESSIONS))
+    if there_before:
+        await newer.save("r-1", state("First?"), closed=False)
+    condition = await asyncio.to_thread(late._condition, "r-1")
+    monkeypatch.setattr(late, "_condition", lambda _: condition)
+    await newer.save("r-1", state("Newer?"), closed=False)
+    with pytest.raises(Unavailable, match="another worker wrote the record meanwhile"):
+        await RecordSessionStore(late).save("r-1", state("Late?"), closed=False)
+    assert [one.query for one in await newer.list()] == ["Newer?"]
+
+
+async def test_a_store_that_is_down_is_no_empty_one(bucket: ObjectStoreServer, url: str, tmp_path: Path) -> None:
+    """While the store does not answer, every call fails and may be repeated; documents lie beside the sessions."""
+    store, content = RecordSessionStore(open_records(url, tmp_path, SESSIONS)), ObstoreContentStore(url)
+    await store.save("r-1", state("Why?"), closed=False)
+    page = await content.put_text("A page.")
+    bucket.down = True
+    for attempt in (store.list(), store.load("r-1"), store.save("r-1", state("New?"), closed=False), store.delete("r")):
+        with pytest.raises(Unavailable):
+            await attempt
+    with pytest.raises(Unavailable):
+        await content.get(page)
+    bucket.down = False
+    assert [one.query for one in await store.list()] == ["Why?"]
+    assert await content.get_text(page) == "A page."
