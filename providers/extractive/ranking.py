@@ -34,8 +34,8 @@ CHARACTER_COST: Final = 0.00006
 MOST_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600
 """A paragraph up to this length is one passage."""
-CODE_CHARACTERS: Final = 900
-"""Up to this length a listing is quoted with the step before it."""
+ANNOUNCED_CHARACTERS: Final = 900
+"""Up to this length a listing, a list or a table is quoted with the sentence that announces it."""
 WHOLE_DOCUMENT: Final = 150_000
 """Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
 MEASURED: Final = 200
@@ -215,9 +215,9 @@ class Ranking:
                 start, end = self._best_window(passage, block, spans)
         start = self._with_predecessor(text, start, block)
         if block.lead and end - block.lead[0] <= PASSAGE_CHARACTERS:
-            start = min(start, block.lead[0])
+            start, end = min(start, block.lead[0]), max(end, _with_announced(text, block.lead[1]))
         if end == block.end:
-            end = _with_code(text, end)
+            end = _with_announced(text, end)
         return self.measure(passage.source, start, end, block)
 
     def _best_window(self, passage: Passage, block: PassageBlock, spans: list[tuple[int, int]]) -> tuple[int, int]:
@@ -282,14 +282,24 @@ def _opens_with(text: str, start: int, openings: frozenset[str]) -> bool:
     return first is not None and first[0].casefold() in openings
 
 
-def _with_code(text: str, end: int) -> int:
-    """Return the end of the listing that follows a step that announces it."""
-    blocks = blocks_of(text)
-    place = bisect_right(blocks, end - 1, key=lambda each: each.start)
-    code = blocks[place] if place < len(blocks) else None
-    if code is None or code.kind is not Kind.CODE or text[end : code.start].strip() or text[end - 1] != ":":
+def _with_announced(text: str, end: int) -> int:
+    """Return the end of the listing, list or table that a passage announces with a colon, as far as there is room."""
+    if text[end - 1] != ":":
         return end
-    return code.end if code.end - end <= CODE_CHARACTERS else end
+    blocks = blocks_of(text)
+    place, last = bisect_right(blocks, end - 1, key=lambda each: each.start), end
+    kind = blocks[place].kind if place < len(blocks) else Kind.PROSE
+    while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE and not _gap(text, last, blocks[place]):
+        if blocks[place].end - end > ANNOUNCED_CHARACTERS:
+            break
+        last = blocks[place].end
+        place += 1
+    return last
+
+
+def _gap(text: str, end: int, block: PassageBlock) -> str:
+    """Return the words between a passage and the next block; the rule below the header of a table is none."""
+    return text[end : block.start].strip("|-: \t\n")
 
 
 @lru_cache(maxsize=64)

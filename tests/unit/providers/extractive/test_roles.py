@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from contracts.addresses import digest
 from contracts.checking_roles import REVIEWER, ReviewInput
 from contracts.evidence import DocumentRef, Gap
 from contracts.orchestrator_roles import (
@@ -159,8 +160,10 @@ def test_an_agent_searches_opens_and_reports() -> None:
 def test_a_review_counts() -> None:
     """Covered sub-queries, cited sentences, sources: no opinion."""
     text = "# T\n\nThe first sentence cites a passage [ev-1]. The second sentence cites nothing at all.\n"
-    task = ReviewInput(draft=DocumentRef(hash="h"), sub_queries=["a", "b"], unanswered=["b"], sources_cited=2)
-    made = roles.review(task, {"h": text})
+    task = ReviewInput(
+        draft=DocumentRef(hash=digest("a draft")), sub_queries=["a", "b"], unanswered=["b"], sources_cited=2
+    )
+    made = roles.review(task, {digest("a draft"): text})
     assert (made.coverage, made.support, made.depth, made.missing) == (5.0, 5.0, 4.0, ["b"])
 
 
@@ -168,7 +171,7 @@ async def test_the_engine_does_every_role_and_refuses_others() -> None:
     """By the input of the role; scripts by its name."""
     for role, given, kind in (
         (PLANNER, PlanInput(query=QUESTION), "PlannerAnswer"),
-        (REVIEWER, ReviewInput(draft=DocumentRef(hash="h")), "ReviewerAnswer"),
+        (REVIEWER, ReviewInput(draft=DocumentRef(hash=digest("a draft"))), "ReviewerAnswer"),
         (INTAKE, IntakeInput(query=QUESTION), "TurnAnswer"),
         (ORCHESTRATOR, OrchestrateInput(query=QUESTION), "TurnAnswer"),
         (AGENT, WorkInput(query=QUESTION), "TurnAnswer"),
