@@ -13,8 +13,8 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -61,8 +61,8 @@ CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FI
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """The variables that a child process gets: none that could be a secret."""
 
-Place = tuple[str | int, ...]
-"""The path of a value in the nested settings."""
+Found = dict[tuple[str, ...], tuple[str | Path, Any]]
+"""Path of a setting → its variable, flag or file, and the value."""
 
 
 class SettingsError(Exception):
@@ -189,24 +189,20 @@ def load_settings(
         raise SettingsError(str(error)) from None
     flags = flags or Flags()
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
-    folder = user_folder or platformdirs.user_config_path(APPLICATION)
-    layers = [_read_file(folder / FILE_NAME)]
+    found = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
     if (named := flags.config or _file_of_variable(given)) is not None:
         if not named.exists():
             raise SettingsError(f"{visible(str(named))}: there is no such file")
-        layers.append(_read_file(named.absolute()))
-    layers += [_layer_of_environment(given), _layer_of_flags(flags)]
-    values: dict[str, Any] = {}
-    for layer in layers:
-        values = _merge(values, layer.values)
+        found |= _read_file(named.absolute())
+    found |= _from_environment(given) | _from_flags(flags)
     try:
-        settings = Settings(**values)
+        settings = Settings(**_nested(found))
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
-        raise SettingsError("\n".join(_line(layers, item["loc"], _message(item)) for item in problems)) from None
+        raise SettingsError("\n".join(_line(found, item["loc"], _message(item)) for item in problems)) from None
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
-        lines = (_line(layers, models.place_of_address(name), in_clear(key_variable(name))) for name in unencrypted)
+        lines = (_line(found, models.place_of_address(name), in_clear(key_variable(name))) for name in unencrypted)
         raise SettingsError("\n".join(lines))
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
@@ -228,53 +224,32 @@ def without_user(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """Values of one place, and how messages name them: by variable or flag, else by file and path."""
-
-    values: dict[str, Any]
-    names: Mapping[Place, str] = field(default_factory=dict)
-    file: Path | None = None
-
-    def name(self, place: Place) -> str:
-        """Return the name of a value of this layer."""
-        if self.file is not None:
-            return f"{self.file}: {'.'.join(map(str, place))}"
-        return next(name for path, name in self.names.items() if place[: len(path)] == path)
-
-    def contains(self, place: Place) -> bool:
-        """Whether the value at this path, or one around it, comes from here."""
-        value: Any = self.values
-        for part in place:
-            if not isinstance(value, dict):
-                return True
-            if part not in value:
-                return False
-            value = value[part]
-        return bool(self.file) or any(place[: len(path)] == path for path in self.names)
-
-
-def _read_file(path: Path) -> _Layer:
+def _read_file(path: Path) -> Found:
     """Read a file; an absent one sets nothing. Relative folders are relative to it. Raises `SettingsError`."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return _Layer({}, file=path)
+        return {}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{visible(str(path))}: cannot be read: {type(error).__name__}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(visible(f"{path}: {error}")) from None
     if unknown := sorted(values.keys() - FileSettings.model_fields.keys()):  # secrets too
         raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
-    corpora = values.get("corpus")
-    for table, name in [(values, "home"), *((each, "path") for each in _tables(corpora))]:
-        if isinstance(table.get(name), str):
-            table[name] = path.parent / Path(table[name]).expanduser()
-    return _Layer(values, file=path)
+    found: Found = {}
+    for place, value in _leaves(values):
+        is_folder = place == ("home",) or (place[0] == "corpus" and place[2:] == ("path",))
+        folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
+        found[place] = (path, folder)
+    return found
 
 
-def _tables(value: object) -> Iterable[dict[str, Any]]:
-    return [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
+def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*place, name))
+        else:
+            yield (*place, name), value
 
 
 def _file_of_variable(environment: Mapping[str, str]) -> Path | None:
@@ -288,10 +263,10 @@ def _file_of_variable(environment: Mapping[str, str]) -> Path | None:
     return path if text else None
 
 
-def _layer_of_environment(environment: Mapping[str, str]) -> _Layer:
-    """Return the layer of our variables and of Temporal's; empty ones are unset."""
+def _from_environment(environment: Mapping[str, str]) -> Found:
+    """Return the values of our variables and of Temporal's; empty ones are unset."""
     addresses = search_providers.address_variables()
-    places: dict[str, Place] = dict(VARIABLES)
+    places: dict[str, tuple[str, ...]] = dict(VARIABLES)
     for name in search_providers.search_variables():
         places[name] = ("web_search", "addresses" if name in addresses else "variables", name)
     for name in environment:
@@ -299,47 +274,39 @@ def _layer_of_environment(environment: Mapping[str, str]) -> _Layer:
             places[name] = ("temporal_variables", name)
         elif ENDPOINT_KEYS.fullmatch(name):
             places[name] = ("endpoint_keys", name)
-    return _layer({place: (name, environment.get(name, "").strip()) for name, place in places.items()})
+    given = {name: environment.get(name, "").strip() for name in places}
+    return {places[name]: (name, value) for name, value in given.items() if value}
 
 
-def _layer_of_flags(flags: Flags) -> _Layer:
-    values: dict[Place, tuple[str, Any]] = {("home",): ("--home", flags.home)}
-    values |= {("models", name): ("--model", flags.model) for name in ("default", "simple", "analytical", "complex")}
-    return _layer({**values, ("models", "base_url"): ("--model-url", flags.model_url)})
+def _from_flags(flags: Flags) -> Found:
+    tiers = ("default", "simple", "analytical", "complex") if flags.model is not None else ()
+    found: Found = {("models", tier): ("--model", flags.model) for tier in tiers}
+    if flags.model_url is not None:
+        found["models", "base_url"] = ("--model-url", flags.model_url)
+    return found | ({} if flags.home is None else {("home",): ("--home", flags.home)})
 
 
-def _layer(values: Mapping[Place, tuple[str, Any]]) -> _Layer:
-    """Nest values by their places; the empty ones are unset."""
-    nested: dict[str, Any] = {}
-    for place, (_, value) in values.items():
-        if value:
-            tables: Any = value
-            for part in reversed(place):
-                tables = {part: tables}
-            nested = _merge(nested, tables)
-    return _Layer(nested, {place: name for place, (name, value) in values.items() if value})
+def _nested(found: Found) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for place, (_, value) in found.items():
+        table = values
+        for part in place[:-1]:
+            if not isinstance(table.get(part), dict):
+                table[part] = {}
+            table = table[part]
+        table[place[-1]] = value
+    return values
 
 
-def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """Merge two layers key by key; the upper one goes first."""
-    both = {
-        key: _merge(lower[key], upper[key])
-        for key in lower.keys() & upper.keys()
-        if isinstance(lower[key], dict) and isinstance(upper[key], dict)
-    }
-    return lower | upper | both
-
-
-def _line(layers: list[_Layer], location: Place, message: str) -> str:
-    """Name the place of a problem by the uppermost layer with a value there, or around it."""
-    place = tuple(part for part in location if part != "[key]")
+def _line(found: Found, location: tuple[str | int, ...], message: str) -> str:
+    """Name the place of a problem as its source does: by variable, flag, or file and path."""
+    place = tuple(str(part) for part in location if part != "[key]")
     for length in range(len(place), 0, -1):
-        for layer in reversed(layers):
-            if layer.contains(place[:length]):
-                name = layer.name(place[:length])
-                rest = "".join(f".{part}" for part in place[length:])
-                return visible(f"{name}{rest}: {message}")
-    return visible(f"{'.'.join(map(str, place))}: {message}")
+        for leaf, (source, _) in found.items():
+            if leaf[:length] == place[:length]:
+                name = f"{source}: {'.'.join(place)}" if isinstance(source, Path) else source
+                return visible(f"{name}: {message}")
+    return visible(f"{'.'.join(place)}: {message}")
 
 
 def _message(item: Mapping[str, Any]) -> str:

@@ -161,7 +161,7 @@ def test_a_tier_without_a_name_takes_the_next(
 ) -> None:
     """A tier's own model, else the default, else a more demanding tier's, else any."""
     models = places.load(**named).models
-    assert tuple(models.name_for(tier) for tier in Tier) == expected
+    assert tuple(models.names_for(tier)[0] for tier in Tier) == expected
 
 
 @pytest.mark.parametrize("variable", ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"])

@@ -282,19 +282,6 @@ async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
     assert failure.details[0]["usage"]["model_calls"] == 1
 
 
-async def test_a_failing_store_does_not_waste_a_paid_answer() -> None:
-    """If the answer cannot be written down, the run still gets it, with a warning."""
-    bench = Bench(PLAN)
-
-    async def full(lease: CallLease, answer: str) -> None:
-        raise errors.StorageFull("no room")
-
-    bench.calls.finish = full  # type: ignore[method-assign]
-    output = await bench.plan()
-    assert output.sub_queries
-    assert any("could not be stored" in warning for warning in output.account.warnings)
-
-
 async def test_a_free_engine_needs_no_call_store() -> None:
     """An engine that costs nothing is asked directly, every time."""
     bench = Bench(PLAN, paid=False)
@@ -317,18 +304,6 @@ async def test_an_engine_that_is_not_there_is_named() -> None:
     failure = await Bench(PLAN).failed_plan(engine=EngineKind.EXTRACTIVE)
     assert (failure.type, failure.non_retryable) == (failures.MODEL_REJECTED, True)
     assert "research doctor" in failure.message
-
-
-async def test_an_endpoint_that_keeps_failing_is_tried_again() -> None:
-    """Attempts that reported their failure are not counted: Temporal retries until the time of the call is over."""
-    bench = Bench(errors.Unavailable("503"))
-    retried = []
-    details: list[Any] = []
-    for _ in range(9):
-        beats: list[Any] = []
-        retried.append(not (await bench.failed_plan(details=details, beats=beats)).non_retryable)
-        details = list(beats[-1])
-    assert retried == [True] * 9
 
 
 async def test_nothing_is_paid_for_a_cancelled_run() -> None:
@@ -355,13 +330,6 @@ def test_one_activity_per_role_with_the_role_s_types() -> None:
     assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
         (role.activity, [role.input], role.result) for role in declared_roles()
     ]
-
-
-async def test_a_registered_activity_does_its_role() -> None:
-    """What is registered is what runs."""
-    bench = Bench(PLAN)
-    output = await environment().run(bench.activities.register()[0], plan_input())
-    assert isinstance(output, roles.PlannerAnswer)
 
 
 async def test_a_model_call_is_at_most_ten_frames_deep() -> None:

@@ -26,11 +26,11 @@ from workers.searching import open_search_providers
 from workers.settings.loading import load_settings
 
 async def main():
-    web = load_settings().web_search
-    async with open_search_providers(web, ["example"]) as providers:
+    settings = load_settings()
+    async with open_search_providers(settings, ["example"]) as providers:
         request = SearchRequest(research_id="r-1", operation="s/1", provider="example", text="moss", language="de")
         answer = await providers["example"].search(request)
-    choices = {choice.name: choice.reason for choice in web.choices()}
+    choices = {choice.name: choice.reason for choice in settings.web_search.choices()}
     print(json.dumps({"reason": choices["example"], "urls": [hit.url for hit in answer.hits]}))
 
 asyncio.run(main())
