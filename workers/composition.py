@@ -50,7 +50,7 @@ from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
-from workers.temporal import has_search_attributes, is_run_cancelled
+from workers.temporal import has_search_attributes
 from workers.web_reader import open_web_reader
 from workflows.registry import WORKFLOWS
 
@@ -165,8 +165,9 @@ async def _models(stores: _Stores) -> list[Activity]:
         engines[EngineKind.MODEL] = create_language_model(stores.settings, stores.limiter)
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
-    journal, cancelled = CallJournal(stores.shared.calls, answers), partial(is_run_cancelled, stores.client)
-    return RoleActivities(engines, stores.content, journal, stores.notebooks, cancelled).register()
+    return RoleActivities(
+        engines, stores.content, CallJournal(stores.shared.calls, answers), stores.notebooks
+    ).register()
 
 
 async def _search(stores: _Stores) -> list[Activity]:

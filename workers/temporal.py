@@ -87,15 +87,6 @@ async def has_search_attributes(client: Client) -> bool:
         raise
 
 
-async def is_run_cancelled(client: Client, research_id: str) -> bool:
-    """Return whether a run was asked to cancel; false if the server does not answer."""
-    try:
-        described = await client.get_workflow_handle(research_id).describe(rpc_timeout=QUICK)
-    except RPCError:
-        return False
-    return described.raw_description.workflow_extended_info.cancel_requested
-
-
 async def register_search_attributes(client: Client) -> set[str]:
     """Add the missing search attributes and return their names. Raises `RPCError`."""
     missing = await missing_search_attributes(client)

@@ -27,7 +27,6 @@ LONGEST_QUOTE: Final = 2_000
 AT_ONCE: Final = 32
 """Documents that are fetched in parallel."""
 SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
-WORD: Final = re.compile(r"\S+")
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 UNQUOTED: Final = re.compile(f"[`{INVISIBLE_CLASS}]")
 """Characters that a quote may lack: those that a prompt does not contain, and the marks of code."""
@@ -112,12 +111,7 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
 
 def _find(text: str, words: str) -> tuple[int, int] | None:
     place = text.find(words)
-    if place >= 0:
-        return place, place + len(words)
-    found = _flat(text).find(" ".join(words.split()))
-    if found is None and UNQUOTED.search(text):
-        found = _flat(text, without_invisible=True).find(_visible_line(words))
-    return found
+    return (place, place + len(words)) if place >= 0 else _flat(text).find(_visible_line(words))
 
 
 def _visible_line(text: str) -> str:
@@ -125,16 +119,15 @@ def _visible_line(text: str) -> str:
 
 
 class _Flat:
-    """A text with each run of white space as one blank, in which a search takes time that grows with its length."""
+    """The visible characters of a text with single blanks, in which a search takes time that grows with its length."""
 
-    def __init__(self, text: str, *, without_invisible: bool) -> None:
+    def __init__(self, text: str) -> None:
         parts: list[str] = []
         self._flat_starts: list[int] = []
         self._starts: list[int] = []
         length = end = 0
-        for match in (VISIBLE if without_invisible else WORD).finditer(text):
-            gap = text[end : match.start()]
-            if parts and (UNQUOTED.sub("", gap) if without_invisible else gap):
+        for match in VISIBLE.finditer(text):
+            if parts and UNQUOTED.sub("", text[end : match.start()]):
                 parts.append(" ")
                 length += 1
             self._flat_starts.append(length)
@@ -154,10 +147,7 @@ class _Flat:
         return self._starts[index] + place - self._flat_starts[index]
 
 
-@lru_cache(maxsize=4)
-def _flat(text: str, *, without_invisible: bool = False) -> _Flat:
-    """One index for the many quotes of a page."""
-    return _Flat(text, without_invisible=without_invisible)
+_flat = lru_cache(maxsize=4)(_Flat)  # one index for the many quotes of a page
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:

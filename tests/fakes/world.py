@@ -45,12 +45,6 @@ READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
 
 
-async def never_cancelled(research_id: str) -> bool:
-    """No run of a world is cancelled behind its back."""
-    del research_id
-    return False
-
-
 class NoWeb:
     """A reader for worlds without a web."""
 
@@ -108,7 +102,7 @@ class World:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
         journal = CallJournal(self.calls, answers)
-        roles = RoleActivities(self.engines, self.content, journal, self.notebooks, never_cancelled)
+        roles = RoleActivities(self.engines, self.content, journal, self.notebooks)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )

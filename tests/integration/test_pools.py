@@ -28,7 +28,6 @@ from workers.settings.loading import Settings
 from workers.temporal import (
     ServerUnreachableError,
     has_search_attributes,
-    is_run_cancelled,
     missing_search_attributes,
     open_connection,
     register_search_attributes,
@@ -99,16 +98,6 @@ async def test_a_cancellation_reaches_a_call_soon(client: Client, calls: Calls) 
         await calls.begun.wait()
         await run.cancel()
         await calls.cancelled.wait()
-
-
-async def test_a_cancelled_run_is_known_to_the_server(client: Client) -> None:
-    """Also while no workflow worker is up that could hear of it; a run that nobody knows is not cancelled."""
-    run = await client.start_workflow("one-call", "waits", id=identity(), task_queue="nobody")
-    assert not await is_run_cancelled(client, run.id)
-    await run.cancel()
-    assert await is_run_cancelled(client, run.id)
-    assert not await is_run_cancelled(client, "unknown")
-    await run.terminate()
 
 
 async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import inspect
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import timedelta
 from types import CodeType
 from typing import Any
 
@@ -55,19 +53,9 @@ class Bench:
         self.notebooks = StoredNotebooks(self.content)
         self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
-    async def plan(
-        self,
-        details: list[Any] | None = None,
-        beats: list[Any] | None = None,
-        attempt: int = 0,
-        waited: timedelta = timedelta(),
-        **changes: Any,
-    ) -> Any:
-        """Run the planner as one attempt of its activity, which began so long after it was asked for."""
-        env = environment(details=details, beats=beats)
-        started = env.info.current_attempt_scheduled_time + waited
-        env.info = replace(env.info, attempt=attempt or env.info.attempt, started_time=started)
-        return await env.run(self.activities.run, roles.PLANNER, plan_input(**changes))
+    async def plan(self, **changes: Any) -> Any:
+        """Run the planner as one attempt of its activity."""
+        return await environment().run(self.activities.run, roles.PLANNER, plan_input(**changes))
 
     async def failed_plan(self, **changes: Any) -> ApplicationError:
         """The failure that an attempt ends with."""
@@ -304,24 +292,6 @@ async def test_an_engine_that_is_not_there_is_named() -> None:
     failure = await Bench(PLAN).failed_plan(engine=EngineKind.EXTRACTIVE)
     assert (failure.type, failure.non_retryable) == (failures.MODEL_REJECTED, True)
     assert "research doctor" in failure.message
-
-
-async def test_nothing_is_paid_for_a_cancelled_run() -> None:
-    """Its workflow may hear of the cancellation only later; the call that would be paid for asks the server itself."""
-    bench, asked = Bench(PLAN), list[str]()
-
-    async def is_cancelled(research_id: str) -> bool:
-        asked.append(research_id)
-        return True
-
-    bench.activities = role_activities(bench.engine, bench.content, bench.calls, is_cancelled)
-    for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):
-        failure = await bench.failed_plan(**late)
-        assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
-    assert (bench.engine.tasks, bench.calls.log, len(asked)) == ([], [], 2)
-    # Whose workflow has asked just now was not cancelled before: the server is not asked.
-    await bench.plan()
-    assert (len(bench.engine.tasks), len(asked)) == (1, 2)
 
 
 def test_one_activity_per_role_with_the_role_s_types() -> None:
