@@ -14,7 +14,7 @@ A workflow finds the type (`contracts.failures`) and one dictionary in `details`
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,7 +29,7 @@ from contracts import failures
 from contracts.outcome import Usage
 from contracts.resolved import Permission
 from providers import errors
-from providers.errors import ProviderError, RateLimited, Retryable, WorkerLost
+from providers.errors import ProviderError, Retryable
 
 log = structlog.get_logger()
 
@@ -96,28 +96,37 @@ class AttemptHistory(BaseModel):
 
 
 @asynccontextmanager
-async def attempt(area: Area, *, most_losses: int = MOST_LOSSES) -> AsyncIterator[AttemptHistory]:
+async def attempt(area: Area) -> AsyncIterator[AttemptHistory]:
     """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
 
-    Raises `WorkerLost` as such for a call that `most_losses` workers did not survive.
+    A call that `MOST_LOSSES` workers did not survive is given up before the block.
     """
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
         async with send_heartbeats(*_details_of(history)):
-            if history.losses >= most_losses:
-                raise lost_workers(history.losses)
+            if history.losses >= MOST_LOSSES:
+                raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
             yield history
     except ProviderError as error:
+        before = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
+        waited = before.total_seconds() + time.monotonic() - began
         # Without its cause: a client library's own message may repeat the request.
-        raise _reported(history, _final(error, area, history, began), error) from None
+        raise _reported(history, application_error(error, area, history.usage, waited), error) from None
     except ApplicationError as failure:
         raise _reported(history, failure) from None
     except asyncio.CancelledError:
-        if not _is_stopped():
+        details = activity.cancellation_details()
+        if details is None or not details.worker_shutdown or details.cancel_requested:
             raise
         # The stop of a worker is no failure of the call: another worker continues at once.
-        raise _reported(history, _stopped()) from None
+        stopped = ApplicationError(
+            "the worker was stopped",
+            type=failures.WORKER_STOPPED,
+            next_retry_delay=timedelta(milliseconds=100),
+            category=ApplicationErrorCategory.BENIGN,
+        )
+        raise _reported(history, stopped) from None
 
 
 def application_error(
@@ -127,28 +136,24 @@ def application_error(
 
     A failure that may pass is final where the error sets a patience that has run out.
     """
+    name = next(name for kind, name in FAILURES if isinstance(error, kind))
     delay = next_delay(error.retry_after) if isinstance(error, Retryable) else None
-    if delay is not None and isinstance(error, Retryable) and error.patience is not None:
+    if isinstance(error, Retryable) and delay is not None and error.patience is not None:
         delay = delay if waited_seconds + delay.total_seconds() <= error.patience else None
-    expected = isinstance(error, EXPECTED)
     details = _failure_details(error, spent or Usage())
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
-        type=failure_type(error, area),
+        type=str(getattr(area, name, name)),
         non_retryable=delay is None,
         next_retry_delay=delay,
-        category=ApplicationErrorCategory.BENIGN if expected else ApplicationErrorCategory.UNSPECIFIED,
+        category=ApplicationErrorCategory.BENIGN
+        if isinstance(error, EXPECTED)
+        else ApplicationErrorCategory.UNSPECIFIED,
     )
 
 
-def failure_type(error: ProviderError, area: Area) -> str:
-    """Return the name by which a workflow knows the failure."""
-    name = next(name for kind, name in FAILURES if isinstance(error, kind))
-    return str(getattr(area, name, name))
-
-
-def next_delay(retry_after: float | None = None) -> timedelta:
+def next_delay(retry_after: float | None) -> timedelta:
     """Return the pause before the next attempt: as named by the service, else exponential from 1 s to 30 s.
 
     With jitter, so that calls that failed together do not return together; never earlier than named.
@@ -162,14 +167,8 @@ def next_delay(retry_after: float | None = None) -> timedelta:
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
     """Read the history from the last heartbeat: attempts before this `number` that are not in it were lost."""
-    told = next((part for part in heartbeat_details if isinstance(part, dict)), {})
-    history = AttemptHistory.model_validate(told)
+    history = AttemptHistory.model_validate(next((part for part in heartbeat_details if isinstance(part, dict)), {}))
     return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
-
-
-def lost_workers(losses: int) -> WorkerLost:
-    """Describe the end of a call that so many workers did not survive."""
-    return WorkerLost(f"{losses} workers were lost while they tried this")
 
 
 def check_permission(permission: Permission | None) -> None:
@@ -202,21 +201,21 @@ async def send_heartbeats(
 
     if details:
         activity.heartbeat(*details)
-    beating = asyncio.create_task(beat())
+    async with beside(beat()):
+        yield
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run endless work beside the block; its failure is raised when the block ends."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        beating.cancel()
-        await asyncio.wait([beating])
-    if not beating.cancelled():
-        beating.result()
-
-
-def _final(error: ProviderError, area: Area, history: AttemptHistory, began: float) -> ApplicationError:
-    info = activity.info()
-    before = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
-    waited = before.total_seconds() + time.monotonic() - began
-    return application_error(error, area, history.usage, waited)
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
 
 
 def _reported(
@@ -228,7 +227,7 @@ def _reported(
     info, kind = activity.info(), failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
     count("research_call_failures", description, activity=info.activity_type, type=kind, final=failure.non_retryable)
-    if isinstance(error, RateLimited) and error.service:
+    if isinstance(error, errors.RateLimited) and error.service:
         count("research_refusals", "Calls that a service refused because there were too many", service=error.service)
     if failure.category is not ApplicationErrorCategory.BENIGN:
         log.warning(
@@ -248,30 +247,12 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
     return [packed] if packed else []
 
 
-def _is_stopped() -> bool:
-    """Return true for a cancellation by the worker's own stop, false for one by the run."""
-    details = activity.cancellation_details()
-    return details is not None and details.worker_shutdown and not details.cancel_requested
-
-
-def _stopped() -> ApplicationError:
-    return ApplicationError(
-        "the worker was stopped",
-        type=failures.WORKER_STOPPED,
-        next_retry_delay=timedelta(milliseconds=100),
-        category=ApplicationErrorCategory.BENIGN,
-    )
-
-
 def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
-    details: dict[str, Any] = {}
     usage = spent.plus(errors.usage_of(error))
-    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)):
-        details["kind"] = error.kind
-    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
-        details["usage"] = usage.model_dump(mode="json")
-    if isinstance(error, errors.AnswerUnusable):
-        details["model"] = error.model
-    if isinstance(error, errors.InvalidOutput):
-        details["problem"] = error.problem[:600]
-    return details
+    unusable = isinstance(error, errors.AnswerUnusable)
+    return {
+        **({"kind": error.kind} if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)) else {}),
+        **({"usage": usage.model_dump(mode="json")} if unusable or usage != Usage() else {}),
+        **({"model": error.model} if isinstance(error, errors.AnswerUnusable) else {}),
+        **({"problem": error.problem[:600]} if isinstance(error, errors.InvalidOutput) else {}),
+    }

@@ -1,14 +1,13 @@
 """Paid calls through the call store: an answered call is never paid again, a call under way is never made twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
-from activities.failures import count
+from activities.failures import beside, count
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallLease, CallStore, Engine, EngineAnswer, EngineTask
@@ -38,25 +37,24 @@ class CallJournal:
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
 
-    async def answer(self, engine: Engine, task: EngineTask, *, instead: ProviderError | None = None) -> EngineAnswer:
-        """The stored answer of this very request, else a new one, or the error `instead` of making one.
+    async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
+        """The stored answer of this very request, else a new one.
 
         Raises what the engine raises, `CallInFlight` while another attempt holds the lease, `ContentCorrupt` if the
         stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
         """
-        key, research_id = self._key(task), task.input.research_id
-        begun = await self._calls.begin(key, research_id, self._lease_seconds)
+        request = task.input
+        # The request itself is the name, not its purpose: a run never pays for the same request twice.
+        key = f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
+        begun = await self._calls.begin(key, request.research_id, self._lease_seconds)
         if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             return self._take(begun, task)
-        if instead is not None:
-            await self._give_up(begun)
-            raise instead
-        async with self._keep_lease(begun):
+        async with beside(self._renew(begun)):
             return await finish_within_grace(self._make(engine, task, begun))
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
-        """A stored answer. Made for another operation of the run it costs nothing more: its use was told already."""
+        """A stored answer. One that was made for another operation of the run costs nothing more."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:
@@ -65,11 +63,6 @@ class CallJournal:
             error.usage = error.usage if same else Usage()
             raise
         return answer if same else replace(answer, usage=Usage())
-
-    def _key(self, task: EngineTask) -> str:
-        """The request itself is the name, not what it is made for: a run never pays for the same request twice."""
-        request = task.input
-        return f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
 
     async def _make(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
         try:
@@ -99,17 +92,6 @@ class CallJournal:
             await _to_the_end(self._calls.release(lease))
         except ProviderError as error:
             log.warning("journal.lease_not_released", error=type(error).__name__)
-
-    @asynccontextmanager
-    async def _keep_lease(self, lease: CallLease) -> AsyncIterator[None]:
-        renewing = asyncio.create_task(self._renew(lease))
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
-        if not renewing.cancelled():
-            renewing.result()
 
     async def _renew(self, lease: CallLease) -> None:
         while True:

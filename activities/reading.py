@@ -71,29 +71,30 @@ class ReadingActivities:
                 raise
             if not document.text.strip():
                 raise SourceUnreadable("no_text", "the document holds no text")
-            return await self._archive(request, hit, document)
+            return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
 
-    async def _archive(self, request: ReadRequest, hit: SearchHit | None, document: ExtractedDocument) -> ReadRecord:
+    async def _archive(self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument) -> ReadRecord:
+        """Store both forms of a document; its statements about itself come before those of the hit."""
         media_type = _line(document.media_type, LONGEST_LABEL)
+        starts = json.dumps(document.pages) if document.pages else ""
         raw, text = await asyncio.gather(
             self._content.put(document.raw, media_type), self._content.put_text(document.text)
         )
-        starts = json.dumps(document.pages) if document.pages else ""
         pages = await self._content.put_text(starts, "application/json") if starts else None
         judgement = await self._judge(request, document)
+        authors = [_line(name, LONGEST_NAME) for name in document.authors[:MOST_AUTHORS]]
         found = SourceEntry(
             source_id=request.source_id,
             quality=judgement.quality,
             url=document.url,
             title=_line(document.title, LONGEST_TITLE) or _line(request.title, LONGEST_TITLE),
-            snippet=hit.snippet if hit else request.snippet,
-            source_type=hit.source_type if hit else request.source_type,
-            authors=[name for given in document.authors[:MOST_AUTHORS] if (name := _line(given, LONGEST_NAME))]
-            or (hit.authors if hit else []),
+            snippet=hit.snippet,
+            source_type=hit.source_type,
+            authors=[name for name in authors if name] or hit.authors,
             publisher=_line(document.publisher, LONGEST_NAME) or None,
-            venue=hit.venue if hit else request.venue,
-            doi=hit.doi if hit else request.doi,
-            published_at=_line(document.published_at, LONGEST_LABEL) or (hit.published_at if hit else None),
+            venue=hit.venue,
+            doi=hit.doi,
+            published_at=_line(document.published_at, LONGEST_LABEL) or hit.published_at,
             retrieved_at=self._clock().isoformat(timespec="seconds"),
             media_type=media_type,
             quality_reason=judgement.reason,
@@ -101,7 +102,7 @@ class ReadingActivities:
             language=_line(document.language, LONGEST_LABEL) or None,
             raw=raw,
             text=text,
-            sections=hit.sections if hit and hit.content_hash in (None, text.hash) else [],
+            sections=hit.sections if hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
         )
         return ReadRecord(

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import Claim, ClaimKind, ClaimVerdict, DocumentRef, Evidence, Verdict
+from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
 class ShownPassage(CompactModel):
@@ -69,7 +69,7 @@ class ExtractedClaim(CompactModel):
     decided: ClaimVerdict | None = None
     """None: a checker is asked."""
     row: bool = False
-    """Whether it is a row of a table or a quoted passage, which rules alone correct."""
+    """Whether it is a row of a table or a quoted passage, which is not corrected."""
 
 
 class CheckedSource(CompactModel):
@@ -121,13 +121,10 @@ class DoubtfulClaim(CompactModel):
     reason: str = ""
     candidates: list[ShownPassage] = []
     """Other passages that may bear it out."""
-    row: bool = False
-    """Whether it is a row of a table or a quoted passage: no sentence can stand in its place."""
-    kind: ClaimKind = ClaimKind.GENERAL
 
 
 class DoubtfulEntry(CompactModel):
-    """What is to be corrected of one draft, the most important first, rows and quoted passages behind the others."""
+    """What is to be corrected of one draft, the most important first."""
 
     claims: list[DoubtfulClaim] = []
     evidence: list[Evidence] = []

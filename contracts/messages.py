@@ -78,8 +78,8 @@ class SearchRequest(CompactModel):
     corpus_digest: str = ""
     """Which state of the corpus the run searches, where hosts share published ones."""
     text: str
-    max_results: int = 10
-    offset: int = 0
+    max_results: int = Field(default=10, ge=0)
+    offset: int = Field(default=0, ge=0)
     source_type: SourceType = SourceType.WEB
     domains_allow: list[str] = []
     """Hosts that a hit must belong to, with everything below them; empty means any."""

@@ -2,11 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import structlog
 from temporalio.client import Client
 
 from activities.assessment.source_assessment import judge_of
@@ -20,9 +23,9 @@ from activities.select_evidence import SelectionActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
-from providers.errors import CorpusUnknown, NotConfigured
+from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import CallStore, Engine, IsolatedCalls, Limiter, Notebooks
+from providers.interfaces import Engine, IndexProgress, Limiter
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models import answers
 from providers.models.chat import Chat
@@ -36,12 +39,10 @@ from providers.shared.limits import ServiceLimits, SharedLimiter
 from providers.shared.politeness import Politeness
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.storage.content import ObstoreContentStore
-from providers.storage.left_behind import LEFT_BEHIND
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
 from workers.dev_server import watch_server
-from workers.indexing import NEEDS_INDEXES, refresh_corpora
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
 from workers.retention import Retention, open_runs, sweep_now_and_then
@@ -49,34 +50,20 @@ from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
-from workers.temporal import has_search_attributes, is_run_cancelled
+from workers.temporal import has_search_attributes
 from workers.web_reader import open_web_reader
 from workflows.registry import WORKFLOWS
 
+Activity = Callable[..., Any]
+
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
 """Child processes for extraction, and as many for all other work on texts from outside."""
-SHARING_POOLS = frozenset({"models", "search", "reading", "records"})
-"""Pools that share limits, caches and paid answers with other processes."""
-CONTENT_FOLDER, CORPORA_FOLDER = "content", "corpora"
+CONTENT_FOLDER = "content"
+NEEDS_INDEXES = frozenset({"search", "reading", "records"})
+"""Pools that read the indexes; `records` resolves requests by them."""
+PROGRESS_SECONDS = 5.0
 
-
-class DeclaredAuthorities(Mapping[str, str]):
-    """The declared authority of each corpus, read at each use: a corpus may be registered while workers run."""
-
-    def __init__(self, library: CorpusLibrary) -> None:
-        self._library = library
-
-    def __getitem__(self, name: str) -> str:
-        try:
-            return self._library.authority(name)
-        except CorpusUnknown:
-            raise KeyError(name) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._library.names())
-
-    def __len__(self) -> int:
-        return len(self._library.names())
+logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -91,114 +78,25 @@ async def compose(
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
             await stack.enter_async_context(_in_background(partial(watch_server, settings.home)))
-        yield await _contents(settings, client, set(pools), stack, refresh=refresh)
+        activities: dict[str, list[Activity]] = {}
+        if set(pools) - {"workflows"}:
+            stores = await _open_stores(settings, client, stack)
+            if refresh and NEEDS_INDEXES & set(pools):
+                await refresh_corpora(stores.library)
+            by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
+            activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
+        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
 
 
 def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
-    """The corpora of the configuration."""
+    """Return the corpora of the configuration."""
     return [
         CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in settings.corpus.items()
     ]
 
 
-async def _contents(
-    settings: Settings, client: Client, pools: set[str], stack: AsyncExitStack, *, refresh: bool
-) -> PoolContents:
-    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
-    notebooks = StoredNotebooks(content)
-    children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    library = open_library(
-        settings.content_url,
-        settings.home,
-        settings.home / CORPORA_FOLDER,
-        children,
-        corpus_definitions(settings),
-    )
-    if refresh and pools & NEEDS_INDEXES:
-        await refresh_corpora(library)
-    isolated: IsolatedCalls = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
-    activities: dict[str, list[Callable[..., Any]]] = {}
-    if pools & SHARING_POOLS:
-        shared = await stack.enter_async_context(open_shared_state(settings))
-        limits = {**search_limits(settings), **model_limits(settings)}
-        limiter = SharedLimiter(shared.store, limits)
-        if "models" in pools:
-            activities["models"] = await _role_activities(settings, client, content, notebooks, shared, limiter, stack)
-        if "search" in pools:
-            searching = await open_searching(settings, library, shared, limiter, notebooks, stack)
-            activities["search"] = [searching.check_providers, searching.search]
-        if "reading" in pools:
-            activities["reading"] = [
-                await _reading(settings, library, children, content, notebooks, shared, stack),
-                SelectionActivities(content, notebooks, isolated).select_evidence,
-            ]
-        if "records" in pools:
-            activities["records"] = await _records(
-                settings, client, library, content, notebooks, shared, isolated, stack
-            )
-    return PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
-
-
-async def _records(
-    settings: Settings,
-    client: Client,
-    library: CorpusLibrary,
-    content: ObstoreContentStore,
-    notebooks: Notebooks,
-    shared: SharedState,
-    isolated: IsolatedCalls,
-    stack: AsyncExitStack,
-) -> list[Callable[..., Any]]:
-    sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
-    if settings.retention_days is not None:
-
-        async def calls() -> CallStore:
-            return shared.calls
-
-        notes = open_records(settings.content_url, settings.home, LEFT_BEHIND)
-        sole = has_sole_sessions(settings.content_url)
-        retention = Retention(sessions, content, notes, calls, client, sole=sole)
-        sweeping = partial(sweep_now_and_then, retention, settings.retention_days, shared.store)
-        await stack.enter_async_context(_in_background(sweeping))
-    limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
-    queue = SharedRunQueue(shared.store, limits, partial(open_runs, client))
-    configuration = configuration_of(settings, _remembered(partial(has_search_attributes, client)))
-    records = RecordsActivities(configuration, library, content, sessions, notebooks, queue)
-    reporting = ReportingActivities(content, library.skipped, product_version(), isolated, sessions, notebooks)
-    verifying = VerifyingActivities(content, isolated, sessions, notebooks)
-    revising = RevisionActivities(content)
-    return [
-        records.prepare_research,
-        records.prepare_agent,
-        records.save_session,
-        records.read_document,
-        reporting.render_report,
-        verifying.extract_claims,
-        verifying.finalize_verification,
-        verifying.apply_corrections,
-        revising.join_report,
-        records.take_turn,
-    ]
-
-
-async def _reading(
-    settings: Settings,
-    library: CorpusLibrary,
-    children: SubprocessPool,
-    content: ObstoreContentStore,
-    notebooks: StoredNotebooks,
-    shared: SharedState,
-    stack: AsyncExitStack,
-) -> Callable[..., Any]:
-    politeness = Politeness(shared.store)
-    web = await stack.enter_async_context(open_web_reader(settings, children, product_version(), politeness=politeness))
-    reader = RoutedReader(library, CachedReader(web, content, shared.cache))
-    judge = judge_of(KillableCalls(children), DeclaredAuthorities(library), settings.web.authorities)
-    return ReadingActivities(reader, content, judge, notebooks).read_source
-
-
 def slots_of(settings: Settings) -> dict[str, int]:
-    """How many activities a pool runs at once; the operator's values come first.
+    """Return how many activities each pool runs at once; the operator's values come first.
 
     A call to a model only waits; without a model the roles compute, so there are two per processor.
     """
@@ -206,34 +104,125 @@ def slots_of(settings: Settings) -> dict[str, int]:
     return {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
 
 
-async def _role_activities(
-    settings: Settings,
-    client: Client,
-    content: ObstoreContentStore,
-    notebooks: StoredNotebooks,
-    shared: SharedState,
-    limiter: Limiter,
-    stack: AsyncExitStack,
-) -> list[Callable[..., Any]]:
+async def refresh_corpora(library: CorpusLibrary) -> None:
+    """Index every corpus that is configured or registered, one after the other; only changed files are read.
+
+    A corpus that cannot be indexed (its folder is gone) is logged, and a run that names it fails; the worker serves the
+    other corpora. Processes that start together wait for each other's indexes.
+    """
+    for name in library.names():
+        started = logged_at = time.monotonic()
+
+        def log_progress(progress: IndexProgress, name: str = name) -> None:
+            nonlocal logged_at
+            if time.monotonic() - logged_at >= PROGRESS_SECONDS:
+                logged_at = time.monotonic()
+                logger.info("corpus.progress", corpus=name, done=progress.done, total=progress.total)
+
+        logger.info("corpus.refreshing", corpus=name)
+        try:
+            found = await library.refresh(name, log_progress)
+        except ProviderError as error:
+            logger.warning("corpus.not_refreshed", corpus=name, reason=str(error))
+            continue
+        seconds = round(time.monotonic() - started, 2)
+        logger.info("corpus.ready", corpus=name, documents=found.files, skipped=found.skipped, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """The stores of one process; the stack closes what is opened over them."""
+
+    settings: Settings
+    client: Client
+    stack: AsyncExitStack
+    content: ObstoreContentStore
+    notebooks: StoredNotebooks
+    children: SubprocessPool
+    """For extraction."""
+    isolated: KillableCalls
+    """For all other work on texts from outside."""
+    library: CorpusLibrary
+    shared: SharedState
+    limiter: SharedLimiter
+
+
+async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
+    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
+    children = await stack.enter_async_context(SubprocessPool(CHILDREN))
+    isolated = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
+    definitions = corpus_definitions(settings)
+    library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
+    shared = await stack.enter_async_context(open_shared_state(settings))
+    limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+    notebooks = StoredNotebooks(content)
+    return _Stores(settings, client, stack, content, notebooks, children, isolated, library, shared, limiter)
+
+
+async def _models(stores: _Stores) -> list[Activity]:
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine()}
-    if settings.model_configured:
-        engines[EngineKind.MODEL] = create_language_model(settings, limiter)
+    if stores.settings.model_configured:
+        engines[EngineKind.MODEL] = create_language_model(stores.settings, stores.limiter)
     for engine in engines.values():
-        stack.push_async_callback(engine.close)
-    journal, cancelled = CallJournal(shared.calls, answers), partial(is_run_cancelled, client)
-    return RoleActivities(engines, content, journal, notebooks, cancelled).register()
+        stores.stack.push_async_callback(engine.close)
+    return RoleActivities(
+        engines, stores.content, CallJournal(stores.shared.calls, answers), stores.notebooks
+    ).register()
 
 
-def _remembered(check: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:
-    """The check, which is not made again once it held: each run asks, and what a namespace has it keeps."""
-    held = False
+async def _search(stores: _Stores) -> list[Activity]:
+    searching = await open_searching(
+        stores.settings, stores.library, stores.shared, stores.limiter, stores.notebooks, stores.stack
+    )
+    return [searching.check_providers, searching.search]
 
-    async def remembered() -> bool:
-        nonlocal held
-        held = held or await check()
-        return held
 
-    return remembered
+async def _reading(stores: _Stores) -> list[Activity]:
+    politeness = Politeness(stores.shared.store)
+    web = open_web_reader(stores.settings, stores.children, politeness=politeness)
+    pages = CachedReader(await stores.stack.enter_async_context(web), stores.content, stores.shared.cache)
+
+    def authority_of(corpus: str) -> str | None:
+        try:  # at each use: a corpus may be registered while workers run
+            return stores.library.authority(corpus)
+        except CorpusUnknown:
+            return None
+
+    judge = judge_of(KillableCalls(stores.children), authority_of, stores.settings.web.authorities)
+    reader = RoutedReader(stores.library, pages)
+    return [
+        ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source,
+        SelectionActivities(stores.content, stores.notebooks).select_evidence,
+    ]
+
+
+async def _records(stores: _Stores) -> list[Activity]:
+    settings, content, notebooks = stores.settings, stores.content, stores.notebooks
+    sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+    if settings.retention_days is not None:
+        sole = has_sole_sessions(settings.content_url)
+        retention = Retention(sessions, content, stores.shared.calls, stores.client, sole=sole)
+        sweeping = partial(sweep_now_and_then, retention, settings.retention_days, stores.shared.store)
+        await stores.stack.enter_async_context(_in_background(sweeping))
+    limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
+    queue = SharedRunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
+    configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
+    skipped = stores.library.skipped
+    records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
+    reporting = ReportingActivities(content, skipped, product_version(), stores.isolated, sessions, notebooks)
+    verifying = VerifyingActivities(content, sessions, notebooks)
+    return [
+        records.prepare_research,
+        records.prepare_agent,
+        records.save_session,
+        records.read_document,
+        records.take_turn,
+        reporting.render_report,
+        verifying.extract_claims,
+        verifying.finalize_verification,
+        verifying.apply_corrections,
+        RevisionActivities(content).join_report,
+    ]
 
 
 @asynccontextmanager

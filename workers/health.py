@@ -1,7 +1,7 @@
-"""Health of a worker process: a tiny HTTP endpoint for probes, and gauges among its metrics.
+"""Health of a worker process: a tiny HTTP endpoint for probes.
 
 /healthz reports whether all pools can get work, /livez whether they run. With a nearly full disk a worker lives and is
-not ready.
+not ready: a restart would free no room.
 """
 
 import asyncio
@@ -13,38 +13,33 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from temporalio.common import MetricMeter
-
 from workers.pools import PoolHealth
 
-REQUEST_SECONDS = 5.0
-MAX_REQUEST_BYTES = 8_192
-
+REQUEST_SECONDS: Final = 5.0
+MAX_REQUEST_BYTES: Final = 8_192
 LEAST_FREE_BYTES: Final = 64_000_000
 """With less, a worker is not ready: a few large pages, or the index of a corpus, would fill the rest."""
 
-Room = Callable[[], int | None]
-"""Returns the free bytes, or None where the system does not report them."""
-
 Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
+Room = Callable[[], int | None]
+"""Returns the free bytes where the worker writes, or None where the system does not report them."""
 
 
 @asynccontextmanager
 async def serve_health(
     health: Health, host: str = "127.0.0.1", port: int = 0, room: Room = lambda: None
 ) -> AsyncIterator[str]:
-    """Serve while the block runs; the address `host:port`. Raises `OSError` if the port is taken.
-
-    `room` returns the free bytes where the worker writes.
-    """
+    """Serve at the yielded address, `host:port`, while the block runs. Raises `OSError` if the port is taken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                path = await _requested_path(reader)
-                writer.write(_response(*await respond(path, health, room)))
-                await writer.drain()
-        except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+                if method in {"GET", "HEAD"}:
+                    writer.write(_response(*await respond(path.partition("?")[0], health, room)))
+                    await writer.drain()
+        except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client does not speak HTTP or closed the connection
         finally:
             writer.close()
@@ -55,34 +50,14 @@ async def serve_health(
 
 
 async def respond(path: str, health: Health, room: Room) -> tuple[HTTPStatus, dict[str, object]]:
-    """Status and body of the answer for a path."""
+    """Return status and body of the answer for a path."""
     if path not in {"/healthz", "/livez"}:
         return HTTPStatus.NOT_FOUND, {"error": "unknown path: use /healthz or /livez"}
-    states = await health()
-    free = await asyncio.to_thread(room)
+    states, free, live = await health(), await asyncio.to_thread(room), path == "/livez"
     full = free is not None and free < LEAST_FREE_BYTES
-    live = path == "/livez"
     good = all(state.alive and (state.ready or live) for state in states.values()) and (live or not full)
     pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
     return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools, "free_bytes": free}
-
-
-async def _requested_path(reader: asyncio.StreamReader) -> str:
-    """The path of a request; its headers are read and ignored. Raises ValueError if it is no request."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
-    if method not in {"GET", "HEAD"}:
-        raise ValueError("only GET and HEAD are supported")
-    return path.partition("?")[0]
-
-
-def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:
-    text = json.dumps(body).encode()
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
-    )
-    return head.encode() + text
 
 
 def free_bytes(folder: Path) -> int | None:
@@ -93,14 +68,10 @@ def free_bytes(folder: Path) -> int | None:
         return None
 
 
-MEASURED_EVERY_SECONDS: Final = 10.0
-
-
-async def measure_now_and_then(meter: MetricMeter, folder: Path) -> None:
-    """Renew the gauges until cancelled."""
-    free = meter.create_gauge("research_free_bytes", "Room left where the process writes", "By")
-    while True:
-        room = await asyncio.to_thread(free_bytes, folder)
-        if room is not None:
-            free.set(room)
-        await asyncio.sleep(MEASURED_EVERY_SECONDS)
+def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:
+    text = json.dumps(body).encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + text

@@ -21,6 +21,11 @@ WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
 """More than run at once on one machine; a cached run costs well under a megabyte."""
 WORKFLOW_TASKS = 40
+DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
+"""Activities at once per worker; fixed, because processor and memory do not show a provider's quota.
+
+A model call only waits: a run makes one per sub-query at a time, so 200 serve some forty runs without queueing.
+"""
 DRAIN: Mapping[str, timedelta] = {
     "workflows": timedelta(seconds=10),
     "models": timedelta(minutes=3),
@@ -28,12 +33,12 @@ DRAIN: Mapping[str, timedelta] = {
     "reading": timedelta(seconds=30),
     "records": timedelta(seconds=30),
 }
-"""How long a stopping worker lets its activities finish, by what they wait for: an answer of a model is paid for.
+"""Time in which a stopping worker lets its activities finish: an answer of a model is paid for.
 
 Then it cancels them, and another worker runs them.
 """
 STICKY = timedelta(seconds=2.5)
-"""How long a task of a run waits for the worker that knows it: of one that died, a cancellation waits so long, too."""
+"""How long a task of a run waits for the worker that has it cached: after a crash, a cancellation waits so long."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
 FEWEST_POLLERS, MOST_POLLERS = 8, 20
@@ -42,12 +47,6 @@ HEALTH_TIMEOUT = timedelta(seconds=2)
 
 logger = structlog.get_logger(__name__)
 
-DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
-"""Activities at once per worker; fixed, because processor and memory do not show a provider's quota.
-
-A model call only waits: a run makes one per sub-query at a time, so a worker holds some forty runs without queueing.
-"""
-
 
 class UnknownPoolError(ValueError):
     """No pool of that name."""
@@ -55,62 +54,13 @@ class UnknownPoolError(ValueError):
 
 @dataclass(frozen=True)
 class PoolContents:
-    """What the pools of a process run."""
+    """Workflows and activities of the pools of a process."""
 
     workflows: Sequence[type] = ()
     activities: Mapping[str, Sequence[Callable[..., Any]]] = field(default_factory=dict)
     """By pool name."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Overrides of `DEFAULT_SLOTS` by pool name."""
-
-
-def choose_pools(names: str | None) -> tuple[str, ...]:
-    """`models,search` → the pools, each once, in the usual order; None or empty means all.
-
-    Raises `UnknownPoolError`.
-    """
-    wanted = {name.strip() for name in (names or "").split(",") if name.strip()}
-    unknown = sorted(wanted - POOLS.keys())
-    if unknown:
-        raise UnknownPoolError(f"no pool is called {unknown[0]}: there are {', '.join(POOLS)}")
-    return tuple(name for name in POOLS if not wanted or name in wanted)
-
-
-def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
-    """The worker of one pool, which drains for `grace`, else for its pool's time.
-
-    Raises `UnknownPoolError`, ValueError for a pool that has nothing to run.
-    """
-    if pool not in POOLS:
-        raise UnknownPoolError(f"no pool is called {pool}")
-    grace = DRAIN[pool] if grace is None else grace
-    identity = f"{pool}-{os.getpid()}@{socket.gethostname()}"
-    if pool == WORKFLOWS:
-        return Worker(
-            client,
-            task_queue=POOLS[pool],
-            identity=identity,
-            workflows=list(contents.workflows),
-            workflow_runner=workflow_runner(),
-            interceptors=[RunLog()],
-            max_cached_workflows=CACHED_WORKFLOWS,
-            max_concurrent_workflow_tasks=WORKFLOW_TASKS,
-            sticky_queue_schedule_to_start_timeout=STICKY,
-            graceful_shutdown_timeout=grace,
-        )
-    slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
-    fewest = min(FEWEST_POLLERS, slots)
-    pollers = PollerBehaviorAutoscaling(minimum=fewest, maximum=min(MOST_POLLERS, slots), initial=fewest)
-    return Worker(
-        client,
-        task_queue=POOLS[pool],
-        identity=identity,
-        activities=list(contents.activities.get(pool, ())),
-        max_concurrent_activities=slots,
-        activity_task_poller_behavior=pollers,
-        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        graceful_shutdown_timeout=grace,
-    )
 
 
 @dataclass(frozen=True)
@@ -121,27 +71,68 @@ class PoolHealth:
     ready: bool
 
 
+def choose_pools(names: str | None) -> tuple[str, ...]:
+    """Return the pools of `models,search`, each once, in the usual order; None or empty means all.
+
+    Raises `UnknownPoolError`.
+    """
+    chosen = {name.strip() for name in (names or "").split(",") if name.strip()}
+    unknown = sorted(chosen - POOLS.keys())
+    if unknown:
+        raise UnknownPoolError(f"no pool is called {unknown[0]}: there are {', '.join(POOLS)}")
+    return tuple(name for name in POOLS if not chosen or name in chosen)
+
+
+def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
+    """Create the worker of one pool, which drains for `grace`, else for its pool's time.
+
+    Raises `UnknownPoolError`, ValueError for a pool that has nothing to run.
+    """
+    if pool not in POOLS:
+        raise UnknownPoolError(f"no pool is called {pool}")
+    common: dict[str, Any] = {
+        "task_queue": POOLS[pool],
+        "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}",
+        "graceful_shutdown_timeout": DRAIN[pool] if grace is None else grace,
+    }
+    if pool == WORKFLOWS:
+        return Worker(
+            client,
+            workflows=list(contents.workflows),
+            workflow_runner=workflow_runner(),
+            interceptors=[RunLog()],
+            max_cached_workflows=CACHED_WORKFLOWS,
+            max_concurrent_workflow_tasks=WORKFLOW_TASKS,
+            sticky_queue_schedule_to_start_timeout=STICKY,
+            **common,
+        )
+    slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
+    fewest, most = min(FEWEST_POLLERS, slots), min(MOST_POLLERS, slots)
+    return Worker(
+        client,
+        activities=list(contents.activities.get(pool, ())),
+        max_concurrent_activities=slots,
+        activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=fewest, maximum=most, initial=fewest),
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        **common,
+    )
+
+
 class PoolGroup:
     """The running pools of a process."""
 
     def __init__(self, client: Client, workers: dict[str, Worker]) -> None:
+        """Start polling."""
         self._client = client
         self._workers = workers
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(self._workers)
-
-    def start(self) -> None:
-        """Start polling."""
-        for pool, worker in self._workers.items():
-            self._tasks[pool] = asyncio.create_task(worker.run(), name=f"pool-{pool}")
+        self._tasks = {pool: asyncio.create_task(worker.run(), name=f"pool-{pool}") for pool, worker in workers.items()}
 
     async def health(self) -> dict[str, PoolHealth]:
-        """The state of each pool by name."""
-        reachable = await self._server_answers()
+        """Return the state of each pool by name."""
+        try:
+            reachable = await self._client.service_client.check_health(timeout=HEALTH_TIMEOUT)
+        except RPCError:
+            reachable = False
         return {
             pool: PoolHealth(not task.done(), reachable and self._workers[pool].is_running)
             for pool, task in self._tasks.items()
@@ -158,15 +149,9 @@ class PoolGroup:
         running = [worker for pool, worker in self._workers.items() if not self._tasks[pool].done()]
         await asyncio.gather(*(worker.shutdown() for worker in running), return_exceptions=True)
         results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        errors = [result for result in results if isinstance(result, Exception)]
-        if errors:
-            raise errors[0]
-
-    async def _server_answers(self) -> bool:
-        try:
-            return await self._client.service_client.check_health(timeout=HEALTH_TIMEOUT)
-        except RPCError:
-            return False
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
 
 
 @asynccontextmanager
@@ -175,12 +160,11 @@ async def run_pools(
 ) -> AsyncIterator[PoolGroup]:
     """Run pools while the block runs, and drain them afterwards, also when the block is cancelled."""
     group = PoolGroup(client, {pool: build_worker(pool, client, contents, grace=grace) for pool in pools})
-    group.start()
-    logger.info("pools.started", pools=list(group.pools))
+    logger.info("pools.started", pools=list(pools))
     try:
         yield group
     finally:
-        longest = max(DRAIN[pool] if grace is None else grace for pool in group.pools)
-        logger.info("pools.draining", pools=list(group.pools), grace_seconds=longest.total_seconds())
+        longest = max(DRAIN[pool] if grace is None else grace for pool in pools)
+        logger.info("pools.draining", pools=list(pools), grace_seconds=longest.total_seconds())
         await group.stop()
-        logger.info("pools.stopped", pools=list(group.pools))
+        logger.info("pools.stopped", pools=list(pools))

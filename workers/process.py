@@ -2,12 +2,10 @@
 
 import asyncio
 import faulthandler
-import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,17 +14,15 @@ from typing import TextIO
 import structlog
 
 from workers.composition import compose
-from workers.health import free_bytes, measure_now_and_then, serve_health
+from workers.health import free_bytes, serve_health
 from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
-from workers.telemetry import LogFormat, metrics_address, temporal_runtime
+from workers.telemetry import metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
 
 logger = structlog.get_logger("workers")
 
-OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How the SDK's core names an error of the system."""
 STALL_SECONDS = 30.0  # far longer than any callback takes, and shorter than two heartbeat time-outs
 REARM_SECONDS = 1.0
 
@@ -37,7 +33,7 @@ class PortUnusableError(Exception):
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """What a process serves besides its pools; port None serves nothing, 0 takes a free one."""
+    """Services of a process besides its pools; port None serves nothing, 0 takes a free one."""
 
     host: str = "127.0.0.1"
     health_port: int | None = None
@@ -45,23 +41,43 @@ class ProcessOptions:
     ui: bool = False
     """Whether a dev server that starts now gets the web UI."""
     drain: timedelta | None = None
-    """How long running calls may take to finish when the process is stopped; None: by pool."""
-    log_format: LogFormat = "json"
+    """Time for running calls to finish when the process is stopped; None: by pool."""
 
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """Running pools, and where they serve health and metrics."""
+    """Running pools, and the addresses (`host:port`) of health and metrics."""
 
     group: PoolGroup
     connection: Connection
     health: str | None
-    """`host:port`, or None."""
     metrics: str | None
-    """`host:port`, or None."""
 
 
 Ready = Callable[[WorkerProcess], None]
+
+
+async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
+
+    `ready` is called when the pools take work. Raises the error that ends a worker before a signal does.
+    """
+
+    async def serve() -> None:
+        async with serve_pools(settings, pools, options) as process:
+            if ready is not None:
+                ready(process)
+            await process.group.failure()
+
+    with stop_signals() as stop:
+        serving, stopping = asyncio.create_task(serve()), asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            serving.cancel()  # drains what takes work, and abandons what is still connecting or indexing
+            with suppress(asyncio.CancelledError):
+                await serving
 
 
 @asynccontextmanager
@@ -83,10 +99,6 @@ async def serve_pools(
         run_pools(connection.client, contents, pools, grace=options.drain) as group,
         AsyncExitStack() as stack,
     ):
-        runtime = connection.client.service_client.config.runtime
-        if runtime is not None:
-            gauges = asyncio.create_task(measure_now_and_then(runtime.metric_meter, settings.home))
-            stack.callback(gauges.cancel)
         health = None
         if options.health_port is not None:
             room = partial(free_bytes, settings.home)
@@ -97,33 +109,6 @@ async def serve_pools(
                 raise _unusable("health", options.host, options.health_port, error) from None
             logger.info("worker.health", address=health)
         yield WorkerProcess(group, connection, health, metrics)
-
-
-async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
-
-    `ready` is called when the pools take work. Raises the error that ends a worker before a signal does.
-    """
-    taking_work = asyncio.Event()
-
-    async def serve() -> None:
-        async with serve_pools(settings, pools, options) as process:
-            taking_work.set()
-            if ready is not None:
-                ready(process)
-            await until_stopped(process.group, stop)
-
-    with stop_signals() as stop:
-        serving, stopping = asyncio.create_task(serve()), asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if taking_work.is_set() or serving.done():
-                await serving
-            # Else it is still connecting or indexing: there is nothing to drain.
-        finally:
-            serving.cancel()
-            stopping.cancel()
-            await asyncio.gather(serving, stopping, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -150,7 +135,7 @@ async def end_if_stalled(log: TextIO | None = None, limit_seconds: float = STALL
 
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
-    """An event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    """Yield an event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     names = (signal.SIGTERM, signal.SIGINT)
 
@@ -169,34 +154,19 @@ def stop_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(name)
 
 
-async def until_stopped(group: PoolGroup, stop: asyncio.Event) -> None:
-    """Wait for the stop signal. Raises the error of a worker that ended before it."""
-    waiting = {asyncio.create_task(stop.wait()), asyncio.create_task(group.failure())}
-    try:
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-
-
 async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
-    """Connect; the connection, and the address of its metrics."""
-    if options.metrics_port is None:
-        return await open_connection(settings, runtime=temporal_runtime(), ui=options.ui), None
+    """Connect; return the connection, and the address of its metrics."""
+    metrics = None
     try:
-        metrics = metrics_address(options.host, options.metrics_port)
+        if options.metrics_port is not None:
+            metrics = metrics_address(options.host, options.metrics_port)
         runtime = temporal_runtime(metrics)
     except (OSError, ValueError) as error:
         raise _unusable("metrics", options.host, options.metrics_port, error) from None
     return await open_connection(settings, runtime=runtime, ui=options.ui), metrics
 
 
-def _unusable(what: str, host: str, port: int, error: Exception) -> PortUnusableError:
-    number = (
-        error.errno if isinstance(error, OSError) else int(found[1]) if (found := OS_ERROR.search(str(error))) else 0
-    )
-    reason = os.strerror(number).lower() if number and number > 0 else "the address cannot be used"
-    return PortUnusableError(f"{what} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")
+def _unusable(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:
+    words = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2].partition(" (os error")[0]
+    reason = (words or "the address cannot be used").lower()
+    return PortUnusableError(f"{service} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")

@@ -8,33 +8,47 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from contracts.request import Depth, SourceType
 from contracts.resolved import Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
+from providers.models.chat import ToolUse
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import advice, choose
-from providers.search.declarations import BY_MODEL
-from workers.searching import search_model
-from workers.settings.loading import APPLICATION, Settings
-from workers.settings.models import host_of
+from workers.searching import search_choices
+from workers.settings.loading import Settings
+from workers.settings.sections import APPLICATION
 
 
 def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
-    """The configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
-    models = settings.models
+    """Return the configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
+    models, search, table = settings.models, settings.search, PriceTable(settings.models.prices)
+    choices = search_choices(settings)
+
+    def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
+        return choose(choices, names, source_types, broken=settings.web_search.broken())
+
+    def highest_price(model: str) -> ModelPrice | None:
+        known = table.highest(split_name(model, models.endpoints)[1], written=model)
+        return None if known is None else ModelPrice(input=known.input, output=known.output)
+
     return ResearchConfiguration(
         models=models.by_tier() if settings.model_configured else {},
         model_host=partial(models.host_for, keys=settings.model_keys()),
         candidates={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
-        reasoning_tokens=models.reasoning_tokens_of,
-        reasons=models.reasons,
-        takes_tools=models.takes_tools,
-        model_price=_prices(settings),
-        web_search=web_search_of(settings),
-        hooks={
-            name: Hook(name=name, activity=hook.activity, task_queue=hook.task_queue)
-            for name, hook in settings.hooks.items()
-        },
+        reasoning_tokens=lambda model: models.capabilities_of(model).reasoning_tokens,
+        reasons=lambda model: models.capabilities_of(model).reasons,
+        takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
+        model_price=highest_price,  # a reservation must never be too small
+        web_search=WebSearchConfiguration(
+            choose=chosen,
+            advice=advice,
+            policy=search.policy,
+            max_results_per_query=search.max_results_per_query,
+            source_types=search.source_types,
+            domains_allow=search.domains_allow,
+            domains_deny=search.domains_deny,
+        ),
+        hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},
         presets={
             (strategy, depth): settings.preset(strategy, depth)
             for strategy, overrides in settings.strategy.items()
@@ -47,45 +61,6 @@ def configuration_of(
     )
 
 
-def web_search_of(settings: Settings) -> WebSearchConfiguration:
-    """The configuration of web searches."""
-    search, choices = settings.search, search_choices(settings)
-
-    def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-        return choose(choices, names, source_types, broken=settings.web_search.broken())
-
-    return WebSearchConfiguration(
-        choose=chosen,
-        advice=advice,
-        policy=search.policy,
-        max_results_per_query=search.max_results_per_query,
-        source_types=search.source_types,
-        domains_allow=search.domains_allow,
-        domains_deny=search.domains_deny,
-    )
-
-
-def search_choices(settings: Settings) -> list[ProviderChoice]:
-    """The search providers in the configured order, each with whether it can be used and why."""
-    model = search_model(settings)
-    choices = settings.web_search.choices(settings.search.providers, model_offers_search=model is not None)
-    if model is None or model.base_url is None:
-        return choices
-    host = {"host": host_of(model.base_url)}
-    return [choice.model_copy(update=host) if choice.name == BY_MODEL else choice for choice in choices]
-
-
 def product_version() -> str:
-    """The installed version of this product."""
+    """Return the installed version of this product."""
     return importlib.metadata.version(APPLICATION)
-
-
-def _prices(settings: Settings) -> Callable[[str], ModelPrice | None]:
-    table = PriceTable(settings.models.prices)
-
-    def price_of(model: str) -> ModelPrice | None:
-        """The highest price per token of one call: a reservation must never be too small."""
-        known = table.highest(split_name(model, settings.models.endpoints)[1], written=model)
-        return None if known is None else ModelPrice(input=known.input, output=known.output)
-
-    return price_of

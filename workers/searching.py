@@ -1,16 +1,13 @@
-"""The search pool: every provider that the settings allow, behind its limits and the cache of all workers."""
+"""Searching from the configuration: the providers that it allows, behind their limits and the cache of all workers."""
 
 import asyncio
-import importlib.metadata
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
-
-from pydantic import SecretStr
+from functools import partial
 
 from activities.searching import SearchingActivities
+from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
@@ -24,13 +21,10 @@ from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
 from providers.shared.limits import ServiceLimits
-from workers.settings.loading import APPLICATION, Settings
+from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
-from workers.settings.web_search import WebSearchSettings
 from workers.shared_state import SharedState
-
-REMEMBERED_SECONDS: Final = 60.0
-"""Time for which a worker remembers whether a provider could be reached."""
+from workers.web_reader import user_agent
 
 
 async def open_searching(
@@ -42,8 +36,7 @@ async def open_searching(
     stack: AsyncExitStack,
 ) -> SearchingActivities:
     """Create the activities with every usable provider; the stack closes their connections."""
-    opened = open_search_providers(settings.web_search, contact=settings.web.contact, model=search_model(settings))
-    web = await stack.enter_async_context(opened)
+    web = await stack.enter_async_context(open_search_providers(settings))
     prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
     cached = {
         name: CachedSearch(
@@ -53,59 +46,80 @@ async def open_searching(
         )
         for name, provider in web.items()
     }
-    return SearchingActivities({library.name: library, **cached}, Availability(web).unavailable, notebooks)
+    return SearchingActivities({library.name: library, **cached}, partial(find_unreachable, web), notebooks)
 
 
 def service_of(provider: str) -> str:
-    """The key of a provider in limits and pauses."""
+    """Return the key of a provider in limits and pauses."""
     return f"search/{provider}"
 
 
 def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
-    """The configured rate limits by service."""
+    """Return the configured rate limits by service."""
     configured = settings.search.requests_per_minute
     return {service_of(name): ServiceLimits(requests_per_minute=rate) for name, rate in configured.items()}
 
 
-class Availability:
-    """Reachability of the providers."""
+async def find_unreachable(providers: Mapping[str, SearchProvider], names: Sequence[str]) -> dict[str, str]:
+    """Return those of the named providers that cannot be reached, each with the reason."""
+    reasons = await asyncio.gather(*(probe(providers[name]) for name in names))
+    return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
 
-    def __init__(self, providers: Mapping[str, SearchProvider]) -> None:
-        self._providers = providers
-        self._known: dict[str, tuple[float, str | None]] = {}
 
-    async def unavailable(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the providers that cannot be reached, each with the reason."""
-        reasons = await asyncio.gather(*(self._why_unreachable(name) for name in names))
-        return {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
+@asynccontextmanager
+async def open_search_providers(
+    settings: Settings, names: Sequence[str] | None = None
+) -> AsyncIterator[dict[str, SearchProvider]]:
+    """Open all usable providers by name, or only `names`; they are closed after the block.
 
-    async def _why_unreachable(self, name: str) -> str | None:
-        known = self._known.get(name)
-        if known is None or time.monotonic() - known[0] > REMEMBERED_SECONDS:
-            known = (time.monotonic(), await probe(self._providers[name]))
-            self._known[name] = known
-        return known[1]
+    Where a configured model searches the web there is the provider `anthropic`, whether a run would choose it or not.
+    Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
+    """
+    model = search_model(settings)
+    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
+    ready = [*(name for name in usable(list(choices.values())) if name != BY_MODEL), *([BY_MODEL] if model else [])]
+    for name in names or ():
+        if name not in choices:
+            raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
+        if name not in ready:
+            raise NotConfigured(f"the provider {name} cannot be used: {choices[name].reason}")
+    async with web_client(user_agent(settings.web.contact)) as client:
+        opened: dict[str, SearchProvider] = {}
+        for name in ready if names is None else names:
+            declaration = search_declaration(name)
+            if name == BY_MODEL and model is not None:
+                opened[name] = AnthropicSearch(client, declaration, model.variables, model.prices)
+            else:
+                opened[name] = declaration.open(client, settings.web_search.values())
+        yield opened
+
+
+def search_choices(settings: Settings) -> list[ProviderChoice]:
+    """Return the search providers in the configured order, each with whether it can be used and why."""
+    model = search_model(settings)
+    choices = settings.web_search.choices(settings.search.providers, model_offers_search=model is not None)
+    if model is None or model.base_url is None:
+        return choices
+    host = {"host": host_of(model.base_url)}
+    return [choice.model_copy(update=host) if choice.name == BY_MODEL else choice for choice in choices]
 
 
 @dataclass(frozen=True)
 class SearchModel:
     """A model whose endpoint searches the web, for the provider `anthropic`."""
 
-    model: str
-    api_key: SecretStr | None = None
-    base_url: str | None = None
-    """None for the public address."""
-    prices: PriceTable | None = None
+    variables: dict[str, str]
+    """The provider's variables."""
+    prices: PriceTable
 
-    def variables(self) -> dict[str, str]:
-        """As the provider's variables."""
-        given = {"RESEARCH_MODEL": self.model, "ANTHROPIC_BASE_URL": self.base_url}
-        given["ANTHROPIC_API_KEY"] = None if self.api_key is None else self.api_key.get_secret_value()
-        return {name: value for name, value in given.items() if value is not None}
+    @property
+    def base_url(self) -> str | None:
+        """The address of its endpoint; None for the public one."""
+        return self.variables.get("ANTHROPIC_BASE_URL")
 
 
 def search_model(settings: Settings) -> SearchModel | None:
-    """The first configured model whose endpoint has a web search of its own, or None.
+    """Return the first configured model whose endpoint has a web search of its own, or None.
 
     A model with a malformed key is skipped; its own calls report the key.
     """
@@ -113,55 +127,22 @@ def search_model(settings: Settings) -> SearchModel | None:
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
+        key = keys[endpoint].get_secret_value() if endpoint in keys else None
         public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
-        if endpoint not in endpoints or (public and endpoint not in keys) or not _is_well_formed(keys.get(endpoint)):
+        if endpoint not in endpoints or (public and key is None) or not _is_well_formed(key):
             continue
-        if models.capabilities_at(endpoint, model).searches_web:
-            prices = PriceTable(models.prices)
-            return SearchModel(model, keys.get(endpoint), models.address_of(endpoint), prices)
+        if models.capabilities_of(written).searches_web:
+            address = models.address_of(endpoint)
+            variables = {"RESEARCH_MODEL": model, "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key}
+            given = {name: value for name, value in variables.items() if value is not None}
+            return SearchModel(given, PriceTable(models.prices))
     return None
 
 
-def _is_well_formed(key: SecretStr | None) -> bool:
+def _is_well_formed(key: str | None) -> bool:
     try:
         if key is not None:
-            ensure_key(key.get_secret_value(), "its variable")
+            ensure_key(key, "its variable")
     except NotConfigured:
         return False
     return True
-
-
-@asynccontextmanager
-async def open_search_providers(
-    settings: WebSearchSettings,
-    names: Sequence[str] | None = None,
-    *,
-    contact: str | None = None,
-    model: SearchModel | None = None,
-) -> AsyncIterator[dict[str, SearchProvider]]:
-    """Open all usable providers by name, or only `names`; they are closed after the block.
-
-    Every request carries `contact`. With a `model` there is the provider `anthropic`, whether a run would choose it or
-    not. Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
-    """
-    choices = {choice.name: choice for choice in settings.choices(model_offers_search=model is not None)}
-    ready = [*(name for name in usable(list(choices.values())) if name != BY_MODEL), *([BY_MODEL] if model else [])]
-    for name in names or ():
-        if name not in choices:
-            raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
-        if name not in ready:
-            raise NotConfigured(f"the provider {name} cannot be used: {choices[name].reason}")
-    async with web_client(user_agent(contact)) as client:
-        opened: dict[str, SearchProvider] = {}
-        for name in ready if names is None else names:
-            declaration = search_declaration(name)
-            if name == BY_MODEL and model is not None:
-                opened[name] = AnthropicSearch(client, declaration, model.variables(), model.prices)
-            else:
-                opened[name] = declaration.open(client, settings.values())
-        yield opened
-
-
-def user_agent(contact: str | None = None) -> str:
-    """Name the product and a contact, which Wikimedia requires of every client."""
-    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} ({contact or 'self-hosted research'})"

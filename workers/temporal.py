@@ -22,7 +22,7 @@ DEFAULT_ADDRESS = "localhost:7233"
 THIS_MACHINE = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
 QUICK = timedelta(seconds=1)
-"""For what can be done without."""
+"""For an optional answer."""
 
 SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
@@ -71,14 +71,14 @@ async def connect(settings: Settings, *, runtime: Runtime | None = None) -> Clie
 
 
 async def missing_search_attributes(client: Client) -> set[str]:
-    """List the search attributes that the namespace lacks or has with another type. Raises `RPCError`."""
+    """Return the search attributes that the namespace lacks or has with another type. Raises `RPCError`."""
     request = ListSearchAttributesRequest(namespace=client.namespace)
     known = await client.operator_service.list_search_attributes(request, timeout=CALL_TIMEOUT)
     return {name for name, kind in SEARCH_ATTRIBUTES.items() if known.custom_attributes.get(name) != kind}
 
 
 async def has_search_attributes(client: Client) -> bool:
-    """Whether runs may set search attributes; false where the account may not list them. Raises `RPCError`."""
+    """Return whether runs may set search attributes; false where the account may not list them. Raises `RPCError`."""
     try:
         return not await missing_search_attributes(client)
     except RPCError as error:
@@ -87,17 +87,8 @@ async def has_search_attributes(client: Client) -> bool:
         raise
 
 
-async def is_run_cancelled(client: Client, research_id: str) -> bool:
-    """Whether a run was asked to cancel; false if the server does not say."""
-    try:
-        described = await client.get_workflow_handle(research_id).describe(rpc_timeout=QUICK)
-    except RPCError:
-        return False
-    return described.raw_description.workflow_extended_info.cancel_requested
-
-
 async def register_search_attributes(client: Client) -> set[str]:
-    """Add the missing search attributes; the names added. Raises `RPCError`."""
+    """Add the missing search attributes and return their names. Raises `RPCError`."""
     missing = await missing_search_attributes(client)
     if missing:
         added = {name: SEARCH_ATTRIBUTES[name] for name in missing}
@@ -117,24 +108,20 @@ async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Co
 
 
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:
-    host = str(options["target_host"]).rpartition(":")[0]
-    # What stays on this machine gains nothing by being packed: a twentieth of what server and worker do for a call.
-    packing = {"grpc_compression": GrpcCompression.NONE} if host in THIS_MACHINE else {}
+    address = str(options["target_host"])
+    # Compression gains nothing on this machine: a twentieth of the work of server and worker for a call.
+    here = address.rpartition(":")[0] in THIS_MACHINE
+    compression = {"grpc_compression": GrpcCompression.NONE} if here else {}
     try:
         return await Client.connect(
-            **{**packing, **options},  # type: ignore[arg-type]  # a typed dictionary of the SDK, or a target host
+            **{**compression, **options},  # type: ignore[arg-type]  # a typed dictionary of the SDK, or a target host
             data_converter=pydantic_data_converter,
             runtime=runtime,
         )
     except RuntimeError as error:
+        line = str(error).split("\n", 1)[0]
+        found = OS_MESSAGE.search(line)
+        reason = found[1].lower() if found else line[:200]
         raise ServerUnreachableError(
-            f"no Temporal server answers at {options['target_host']} ({_reason(str(error))}): check TEMPORAL_ADDRESS "
-            "and the network"
+            f"no Temporal server answers at {address} ({reason}): check TEMPORAL_ADDRESS and the network"
         ) from None
-
-
-def _reason(text: str) -> str:
-    """The system's reason within a nested message of the SDK, else the beginning of the message."""
-    line = text.split("\n", 1)[0]
-    found = OS_MESSAGE.search(line)
-    return found[1].lower() if found else line[:200]

@@ -32,16 +32,17 @@ PASSED_THROUGH: Sequence[str] = (
     "workflows.strategies.reflective",
     "workflows.strategies.orchestrator",
 )
-"""What passes through the workflow sandbox besides the standard library, temporalio and pydantic.
+"""Modules that pass through the workflow sandbox besides the standard library, temporalio and pydantic.
 
-The sandbox imports everything else anew for each run: the entry workflow, the driver, and strategies from outside the
-product. All of ours took it 17 ms per run, in which the worker did nothing else. What passes is checked once, by
-`tests/architecture`: it names nothing that the sandbox would refuse while a run goes on.
+The sandbox imports everything else again for each run: the entry workflow, the driver, and strategies from outside the
+product. All of ours took it 17 ms per run, in which the worker did nothing else. `tests/architecture` checks that these
+modules use nothing that the sandbox would refuse.
 """
+REASON_CHARACTERS: Final = 300
 
 
 class WorkflowRunner(SandboxedWorkflowRunner):
-    """The sandbox, without asking it about each payload."""
+    """The sandbox without a context for each payload."""
 
     def create_instance(self, det: Any) -> WorkflowInstance:
         """Create the instance of one run in a sandbox of its own."""
@@ -79,11 +80,6 @@ def workflow_runner() -> WorkflowRunner:
     return WorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
-STARTED: Final = "run.started"
-ENDED: Final = "run.ended"
-REASON_CHARACTERS: Final = 300
-
-
 class RunLog(Interceptor):
     """Logs the start and the end of each run once, never while a history is replayed."""
 
@@ -91,50 +87,45 @@ class RunLog(Interceptor):
         self,
         input: WorkflowInterceptorClassInput,  # noqa: A002  the SDK's name
     ) -> type[WorkflowInboundInterceptor]:
-        """As the SDK wants it."""
+        """Return the interceptor."""
         del input
         return _LoggedRun
 
 
 class _LoggedRun(WorkflowInboundInterceptor):
     async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:  # noqa: A002  the SDK's name
-        """Run the workflow between two lines; a history that starts anew is neither a start nor an end."""
+        """Run the workflow between two lines; a history that is continued is neither a start nor an end."""
         info = workflow.info()
         if info.workflow_type != names.DEEP_RESEARCH:
             return await super().execute_workflow(input)
         if info.continued_run_id is None:
-            workflow.logger.info(STARTED, extra={"research_id": info.workflow_id})
+            workflow.logger.info("run.started", extra={"research_id": info.workflow_id})
         try:
             result = await super().execute_workflow(input)
         except BaseException as error:
             if is_cancelled_exception(error):
                 if workflow.cancellation_reason() is not None:  # else only this worker's copy of the run is dropped
-                    _log_end(Outcome.CANCELLED, StopReason.USER_CANCELLED)
+                    _log_end(Outcome.CANCELLED, StopReason.USER_CANCELLED, None)
             elif isinstance(error, FailureError):
-                _log_failure(error)
+                carried = carried_result(error.details) if isinstance(error, ApplicationError) else None
+                reason = "; ".join(error.message.splitlines())[:REASON_CHARACTERS]
+                _log_end(Outcome.FAILED, StopReason.INTERNAL_ERROR, carried, reason=reason)
             raise
         if isinstance(result, ResearchResult):
             _log_end(result.outcome, result.stop_reason, result)
         return result
 
 
-def _log_failure(error: FailureError) -> None:
-    carried = carried_result(error.details) if isinstance(error, ApplicationError) else None
-    outcome = carried.outcome if carried else Outcome.FAILED
-    stop_reason = carried.stop_reason if carried else StopReason.INTERNAL_ERROR
-    _log_end(outcome, stop_reason, carried, reason="; ".join(error.message.splitlines())[:REASON_CHARACTERS])
-
-
-def _log_end(outcome: Outcome, stop_reason: StopReason, result: ResearchResult | None = None, **told: str) -> None:
-    """The time is that of this start of the run, and of the earlier ones where the run counted them."""
+def _log_end(outcome: Outcome, stop_reason: StopReason, result: ResearchResult | None, **more: str) -> None:
+    """Log the end with outcome and usage of the result if there is one; the time is that of all starts of the run."""
     status: ResearchStatus = workflow.instance().status()
-    info = workflow.info()
-    usage = (result or status).usage
-    seconds = usage.active_seconds or (workflow.now() - info.start_time).total_seconds()
-    figures: dict[str, float | None] = {
-        "seconds": round(seconds, 1),
+    info, usage = workflow.info(), (result or status).usage
+    fields: dict[str, str | float | None] = {
+        "research_id": info.workflow_id,
+        "outcome": (result.outcome if result else outcome).value,
+        "stop_reason": (result.stop_reason if result else stop_reason).value,
+        "seconds": round(usage.active_seconds or (workflow.now() - info.start_time).total_seconds(), 1),
         "cost_usd": usage.cost_usd,
         "model_calls": usage.model_calls,
     }
-    said = {"research_id": info.workflow_id, "outcome": outcome.value, "stop_reason": stop_reason.value}
-    workflow.logger.info(ENDED, extra={**said, **figures, **told})
+    workflow.logger.info("run.ended", extra={**fields, **more})

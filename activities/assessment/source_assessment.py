@@ -160,7 +160,7 @@ ASSESSED: Final = f"{__name__}:assess_as_json"
 
 
 def judge_of(
-    isolated: IsolatedCalls, authority_by_corpus: Mapping[str, str], authorities: Mapping[str, str] | None = None
+    isolated: IsolatedCalls, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
 ) -> Judge:
     """Judges by the operator's declarations: what each corpus is worth, and domains of the web.
 
@@ -170,7 +170,7 @@ def judge_of(
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
         if document.url.startswith(CORPUS_SCHEME):
-            return _judge_corpus(document.url, authority_by_corpus)
+            return _judge_corpus(document.url, authority_of)
         looked_at = replace(document, text=document.text[:LOOKED_AT], raw=b"")
         found = SourceAssessment.model_validate_json(await isolated.call(ASSESSED, request, looked_at, declared))
         return Judgement(found.label, found.reason, found)
@@ -183,7 +183,7 @@ def assess_as_json(request: ReadRequest, document: ExtractedDocument, declared: 
     return assess(request, document, load_authorities(), declared).model_dump_json()
 
 
-def _judge_corpus(url: str, authority_by_corpus: Mapping[str, str]) -> Judgement:
-    authority = authority_by_corpus.get(url.removeprefix(CORPUS_SCHEME).partition("/")[0], "")
-    quality = find_member(Quality, authority)
+def _judge_corpus(url: str, authority_of: Callable[[str], str | None]) -> Judgement:
+    authority = authority_of(url.removeprefix(CORPUS_SCHEME).partition("/")[0])
+    quality = find_member(Quality, authority or "")
     return Judgement() if quality is None else Judgement(quality, CHOSEN_BY_OPERATOR)

@@ -14,6 +14,7 @@ from activities.reporting.document import compose_document, count_verdicts
 from activities.reporting.html import compose_html
 from activities.reporting.inputs import gather_inputs
 from activities.reporting.report_text import compose_text
+from activities.roles.grounding import load_texts
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
@@ -26,7 +27,6 @@ from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, Session
 SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
-PARALLEL_LOADS: Final = 8
 SUMMARY_CHARACTERS: Final = 2_000
 
 
@@ -140,15 +140,3 @@ class ReportingActivities:
             self._content.put_text(forms.document, "application/json"),
         )
         return ReportFiles(markdown=text, html=page, json_document=data)
-
-
-async def load_texts(content: ContentStore, references: Sequence[DocumentRef]) -> dict[str, str]:
-    """Load stored texts, by hash. Raises `ContentMissing`, `ContentCorrupt`."""
-    limit = asyncio.Semaphore(PARALLEL_LOADS)
-
-    async def load(reference: DocumentRef) -> str:
-        async with limit:
-            return await content.get_text(reference)
-
-    texts = await asyncio.gather(*(load(reference) for reference in references))
-    return {reference.hash: text for reference, text in zip(references, texts, strict=True)}

@@ -1,8 +1,9 @@
 """An analysis grounded in stored text: each finding with passages that are there word for word."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
-from activities.roles.grounding import Headings, RoleWork, find_quote
+from activities.roles.grounding import Headings, RoleWork, evidence_at, find_quote
 from activities.roles.prompt_blocks import shown_sources
 from activities.roles.untrusted import label_all, label_key
 from contracts import addresses
@@ -38,8 +39,13 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     if dropped:
         work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote is in the sources")
     used = {key for finding in findings.values() for key in finding.evidence_ids}
+    claimed = [
+        (numbered.get(number, ""), numbered.get(other, ""))
+        for number, proposed in enumerate(work.answer.findings, start=1)
+        for other in proposed.contradicts
+    ]
     return AnalyzerResult(
-        findings=_linked(findings, work.answer.findings, numbered, work.request.language),
+        findings=_linked(list(findings.values()), claimed, work.request.language),
         evidence=[item for item in grounding.evidence.values() if item.id in used],
         gaps=work.answer.fitted(work.request, work.warnings).gaps,
         quality_updates=list(_quality_updates(work)),
@@ -48,37 +54,15 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     )
 
 
-def _linked(
-    findings: Mapping[str, Finding],
-    proposed: Sequence[ProposedFinding],
-    numbered: Mapping[int, str],
-    language: str,
-) -> list[Finding]:
+def _linked(findings: Sequence[Finding], claimed: Iterable[tuple[str, str]], language: str) -> list[Finding]:
     """The findings, each with those that it contradicts: by the analyzer's word, and by rules."""
-    ordered = list(findings.values())
-    pairs = {
-        (numbered.get(number), numbered.get(other))
-        for number, one in enumerate(proposed, start=1)
-        for other in one.contradicts
-    }
-    pairs |= {
-        (ordered[one].id, ordered[other].id)
-        for one, other in find_contradictions(
-            [finding.statement for finding in ordered], [finding.source_ids for finding in ordered], language
-        )
-    }
-    linked: dict[str, set[str]] = {}
-    for one, other in pairs:
-        if one != other and one in findings and other in findings:
-            linked.setdefault(str(one), set()).add(str(other))
-            linked.setdefault(str(other), set()).add(str(one))
-    order = list(findings)
-    return [
-        finding.model_copy(update={"contradicts": sorted(linked[finding.id], key=order.index)})
-        if finding.id in linked
-        else finding
-        for finding in ordered
+    by_rules = find_contradictions([one.statement for one in findings], [one.source_ids for one in findings], language)
+    pairs = {*claimed, *((findings[one].id, findings[other].id) for one, other in by_rules)}
+    linked = [
+        [other.id for other in findings if other is not one and {(one.id, other.id), (other.id, one.id)} & pairs]
+        for one in findings
     ]
+    return [one.model_copy(update={"contradicts": ids}) for one, ids in zip(findings, linked, strict=True)]
 
 
 class _Grounding:
@@ -87,7 +71,7 @@ class _Grounding:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._sources = _sources_by_name(work)
-        self._headings: dict[str, Headings] = {}
+        self._headings = cache(Headings)
         self.evidence: dict[str, Evidence] = {}
         self.dropped = 0
         """Number of quotes that are in no stored text."""
@@ -118,25 +102,12 @@ class _Grounding:
         if source is None or place is None:
             self.dropped += 1
             return None
-        start, end = place
-        key = addresses.evidence_id(source.id, start, end)
-        if key not in self.evidence:
-            self.evidence[key] = Evidence(
-                id=key,
-                source_id=source.id,
-                start=start,
-                end=end,
-                quote_hash=addresses.digest(text[start:end]),
-                heading=self._heading(source, text, start),
-                sub_query_id=self._work.request.sub_query.id,
-            )
-        return self.evidence[key]
-
-    def _heading(self, source: SourceExtract, text: str, start: int) -> str:
-        if source.id not in self._headings:
-            self._headings[source.id] = Headings(text)
-        hinted = (hint.heading for hint in source.sections if hint.start <= start < hint.end)
-        return self._headings[source.id].above(start) or line_of(next(hinted, ""), 120)
+        item = evidence_at(source.id, text, *place, self._headings(text))
+        if not item.heading:
+            hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
+            item = item.model_copy(update={"heading": line_of(next(hinted, ""), 120)})
+        item = item.model_copy(update={"sub_query_id": self._work.request.sub_query.id})
+        return self.evidence.setdefault(item.id, item)
 
     def _confidence(self, proposed: Confidence, grounded: list[Evidence]) -> Confidence:
         """At most the confidence that the sources' number and quality allow."""

@@ -121,42 +121,35 @@ def _answer(claim: AskedClaim, given: Sequence[GivenVerdict], language: str, *, 
     verdicts = {read_verdict(one.verdict) for one in given}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
-        two = len(given) > 1
-        return _unjudged(claim, f"The checker gave {'two verdicts' if two else 'no usable verdict'} on it.")
+        usable = "two verdicts" if len(given) > 1 else "no usable verdict"
+        return ClaimAnswer(fingerprint=claim.fingerprint, reason=f"The checker gave {usable} on it.")
     quote, reason = _stored_words(given[0].quote, claim), line_of(given[0].reason, REASON_CHARACTERS)
     if verdict is Verdict.SUPPORTED:
-        doubt = _doubt(claim, quote, language, credulous=credulous)
-        if doubt:
-            return _unjudged(claim, doubt)
-        verdict, reason = _limited_support(claim, given, reason, language)
+        parts_missing = any(one.missing_parts for one in given)  # a second answer that names a missing part counts, too
+        limited = _limited_support(claim, quote, language, credulous=credulous, parts_missing=parts_missing)
+        verdict, reason = limited or (verdict, reason)
+    if verdict is Verdict.UNVERIFIED:
+        quote = ""
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
-def _doubt(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> str:
-    """Reason not to believe a checker that calls a claim supported; empty if there is none."""
-    if credulous:
-        return "The checker called it supported, and something that no passage speaks of as well."
-    if not quote:
-        return "The checker called it supported, yet named no words of its passages."
-    if _same_language(claim) and not any(shared_words(claim.text, [quote], language)):
-        return "The checker called it supported by words that share nothing with it."
-    return ""
-
-
 def _limited_support(
-    claim: AskedClaim, given: Sequence[GivenVerdict], reason: str, language: str
-) -> tuple[Verdict, str]:
-    """The verdict that remains of `supported` after missing parts, the rules' objections and their hints."""
-    if any(one.missing_parts for one in given):  # a second answer that names a missing part counts, too
-        return Verdict.PARTIAL, reason or "The cited passages say a part of it only."
+    claim: AskedClaim, quote: str, language: str, *, credulous: bool, parts_missing: bool
+) -> tuple[Verdict, str] | None:
+    """The verdict that remains of `supported` after doubts, missing parts, objections and hints; None: all of it."""
+    same_language = _same_language(claim)
+    if credulous:
+        return Verdict.UNVERIFIED, "The checker called it supported, and something that no passage speaks of as well."
+    if not quote:
+        return Verdict.UNVERIFIED, "The checker called it supported, yet named no words of its passages."
+    if same_language and not any(shared_words(claim.text, [quote], language)):
+        return Verdict.UNVERIFIED, "The checker called it supported by words that share nothing with it."
+    if parts_missing:
+        return Verdict.PARTIAL, "The cited passages say a part of it only."
     if objection := next(objections(claim, language), None):
         return Verdict.PARTIAL, objection
-    hint = find_hint(claim.text, [one.text for one in claim.passages], language) if _same_language(claim) else ""
-    return (Verdict.NOT_ENOUGH_INFORMATION, hint) if hint else (Verdict.SUPPORTED, reason)
-
-
-def _unjudged(claim: AskedClaim, reason: str) -> ClaimAnswer:
-    return ClaimAnswer(fingerprint=claim.fingerprint, reason=reason)
+    hint = find_hint(claim.text, [one.text for one in claim.passages], language) if same_language else ""
+    return (Verdict.NOT_ENOUGH_INFORMATION, hint) if hint else None
 
 
 def _stored_words(quote: str, claim: AskedClaim) -> str:

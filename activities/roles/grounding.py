@@ -3,7 +3,7 @@
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from activities.roles.untrusted import INVISIBLE_CLASS
-from contracts.addresses import normalize
-from contracts.evidence import DocumentRef
+from contracts.addresses import digest, evidence_id, normalize
+from contracts.evidence import DocumentRef, Evidence
 from contracts.lenient import line_of
 from contracts.outcome import CallAccount
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
@@ -27,7 +27,6 @@ LONGEST_QUOTE: Final = 2_000
 AT_ONCE: Final = 32
 """Documents that are fetched in parallel."""
 SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
-WORD: Final = re.compile(r"\S+")
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 UNQUOTED: Final = re.compile(f"[`{INVISIBLE_CLASS}]")
 """Characters that a quote may lack: those that a prompt does not contain, and the marks of code."""
@@ -60,7 +59,12 @@ class RoleWork(Generic[I, A]):
 
 async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, str]:
     """Fetch the texts that an input refers to, by hash. Raises `ContentMissing`, `ContentCorrupt`, `Retryable`."""
-    named = {reference.hash: reference for reference in _references(value)}
+    return await load_texts(content, _references(value))
+
+
+async def load_texts(content: ContentStore, references: Iterable[DocumentRef]) -> dict[str, str]:
+    """Fetch stored texts, each once, by hash. Raises as `load_documents`."""
+    named = {reference.hash: reference for reference in references}
     free = asyncio.Semaphore(AT_ONCE)
 
     async def fetch(reference: DocumentRef) -> str:
@@ -107,12 +111,7 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
 
 def _find(text: str, words: str) -> tuple[int, int] | None:
     place = text.find(words)
-    if place >= 0:
-        return place, place + len(words)
-    found = _flat(text).find(" ".join(words.split()))
-    if found is None and UNQUOTED.search(text):
-        found = _flat(text, without_invisible=True).find(_visible_line(words))
-    return found
+    return (place, place + len(words)) if place >= 0 else _flat(text).find(_visible_line(words))
 
 
 def _visible_line(text: str) -> str:
@@ -120,16 +119,15 @@ def _visible_line(text: str) -> str:
 
 
 class _Flat:
-    """A text with each run of white space as one blank, in which a search takes time that grows with its length."""
+    """The visible characters of a text with single blanks, in which a search takes time that grows with its length."""
 
-    def __init__(self, text: str, *, without_invisible: bool) -> None:
+    def __init__(self, text: str) -> None:
         parts: list[str] = []
         self._flat_starts: list[int] = []
         self._starts: list[int] = []
         length = end = 0
-        for match in (VISIBLE if without_invisible else WORD).finditer(text):
-            gap = text[end : match.start()]
-            if parts and (UNQUOTED.sub("", gap) if without_invisible else gap):
+        for match in VISIBLE.finditer(text):
+            if parts and UNQUOTED.sub("", text[end : match.start()]):
                 parts.append(" ")
                 length += 1
             self._flat_starts.append(length)
@@ -149,10 +147,7 @@ class _Flat:
         return self._starts[index] + place - self._flat_starts[index]
 
 
-@lru_cache(maxsize=4)
-def _flat(text: str, *, without_invisible: bool = False) -> _Flat:
-    """One index for the many quotes of a page."""
-    return _Flat(text, without_invisible=without_invisible)
+_flat = lru_cache(maxsize=4)(_Flat)  # one index for the many quotes of a page
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
@@ -187,3 +182,15 @@ class Headings:
         """The nearest heading at or before an offset, at most 120 characters; empty if there is none."""
         index = bisect_right(self._places, place)
         return self._headings[index - 1] if index else ""
+
+
+def evidence_at(source_id: str, text: str, start: int, end: int, headings: Headings) -> Evidence:
+    """The passage `text[start:end]` of a source as evidence."""
+    return Evidence(
+        id=evidence_id(source_id, start, end),
+        source_id=source_id,
+        start=start,
+        end=end,
+        quote_hash=digest(text[start:end]),
+        heading=headings.above(start),
+    )

@@ -6,14 +6,12 @@ if it is paid), grounds the answer in stored text, and stores long results by re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.failures import MODELS, MOST_LOSSES, attempt, lost_workers
+from activities.failures import MODELS, attempt
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
@@ -24,7 +22,7 @@ from activities.roles.prompt_rendering import RenderedPrompt, render_role
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, label_key, remove_signs
-from contracts import checking_roles, failures, roles
+from contracts import checking_roles, roles
 from contracts.base import CompactModel
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
@@ -46,15 +44,10 @@ from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured, WorkerLost
+from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
 
 O = TypeVar("O", bound=RoleAnswer)
-
-JUST_NOW: Final = timedelta(seconds=0.5)
-"""A call that was scheduled no longer ago than this was not cancelled meanwhile."""
-IsCancelled = Callable[[str], Awaitable[bool]]
-"""Whether a run was cancelled without a report; false where that cannot be found out."""
 
 
 class RoleActivities:
@@ -66,13 +59,11 @@ class RoleActivities:
         content: ContentStore,
         journal: CallJournal,
         notebooks: Notebooks,
-        is_cancelled: IsCancelled,
     ) -> None:
         self._engines = engines
         self._content = content
         self._journal = journal
         self._notebooks = notebooks
-        self._is_cancelled = is_cancelled
 
     def register(self) -> list[Callable[..., Any]]:
         """Define one activity per role, under the role's own name and with its exact types.
@@ -95,14 +86,12 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
         """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
-        # A lost worker may have stored a paid answer: one attempt more looks for it, and makes none.
-        async with attempt(MODELS, most_losses=MOST_LOSSES + (request.engine is EngineKind.MODEL)) as history:
-            instead = lost_workers(history.losses) if history.losses >= MOST_LOSSES else None
+        async with attempt(MODELS):
             request = await self._complete(role, request)
             documents = await load_documents(request, self._content)
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
-            answer = await self._answer(task, instead)
+            answer = await self._answer(task)
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
             except (AnswerUnusable, InputUnprocessable) as error:
@@ -125,23 +114,11 @@ class RoleActivities:
         stored = await self._notebooks.read(answer.entry, AnswerEntry)
         return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
 
-    async def _answer(self, task: EngineTask, instead: WorkerLost | None) -> EngineAnswer:
+    async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self._engines.get(task.input.engine)
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
-        if engine.paid:
-            if _may_be_cancelled() and await self._is_cancelled(task.input.research_id):
-                # A cancellation waits for the workflow's worker, and that one may have died since it asked.
-                raise ApplicationError(
-                    "the run was cancelled",
-                    type=failures.RUN_CANCELLED,
-                    non_retryable=True,
-                    category=ApplicationErrorCategory.BENIGN,
-                )
-            return await self._journal.answer(engine, task, instead=instead)
-        if instead is not None:
-            raise instead
-        return await engine.answer(task)
+        return await (self._journal.answer(engine, task) if engine.paid else engine.answer(task))
 
     async def _stored(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
         """Store texts and long lists of a result; the history gets references."""
@@ -170,12 +147,6 @@ class RoleActivities:
         ]
         entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
         return labels_of(result, request).model_copy(update={"entry": await self._notebooks.write(entry)})
-
-
-def _may_be_cancelled() -> bool:
-    """Return true if the workflow may have been cancelled since it scheduled this call: both times are the server's."""
-    info = activity.info()
-    return info.attempt > 1 or info.started_time - info.current_attempt_scheduled_time > JUST_NOW
 
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------

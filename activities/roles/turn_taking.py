@@ -91,23 +91,22 @@ def _opening(transcript: Transcript, request: ToolTurnInput) -> str:
 
 def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
     """The conversation after the opening, newest answers included. Raises ValueError for answers that fit no call."""
-    if not transcript.turns:
-        if request.answers:
-            raise ValueError("there are answers, and nothing was called yet")
-        return []
-    calls, new = transcript.turns[-1].calls, _new_guidance(transcript, request)
-    return [*_earlier(transcript, request), _user(calls, request.answers, request.reminder, new, request)]
+    if transcript.turns:
+        new = _new_guidance(transcript, request)
+        last = _user(transcript.turns[-1].calls, request.answers, request.reminder, new, request)
+        return [*_earlier(transcript, request), last]
+    if request.answers:
+        raise ValueError("there are answers, and nothing was called yet")
+    return []
 
 
 def _earlier(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
     """The turns of a transcript, word for word as they were sent before."""
     found: list[Message] = []
-    calls: list[ToolCall] = []
-    for place, turn in enumerate(transcript.turns):
-        if place:
-            found.append(_user(calls, turn.answers, turn.reminder, turn.guidance, request))
+    for before, turn in zip([None, *transcript.turns], transcript.turns, strict=False):
+        if before is not None:
+            found.append(_user(before.calls, turn.answers, turn.reminder, turn.guidance, request))
         found.append(Message("assistant", turn.content, turn.author))
-        calls = turn.calls
     return found
 
 
@@ -147,23 +146,24 @@ def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> 
     The newest answers stay whole: no turn has seen them yet. Several are shortened at once, so that the next turns
     have the same beginning, which an endpoint's cache can serve.
     """
-    places = [
-        (number, place)
-        for number, message in enumerate(messages[:-1])
+    long = [
+        (message, place)
+        for message in messages[:-1]
         for place, block in enumerate(message.content)
         if block.get("type") == "tool_result" and len(block["content"]) > 2 * SHORT_ANSWER
     ]
-    count = SHORTENED_AT_ONCE * math.ceil((1 - share) * len(places) / SHORTENED_AT_ONCE)
-    changed = [list(message.content) for message in messages]
+    chosen = long[: SHORTENED_AT_ONCE * math.ceil((1 - share) * len(long) / SHORTENED_AT_ONCE)]
+    contents = {id(message): list(message.content) for message in messages}
     lost = 0
-    for number, place in places[:count]:
-        block = changed[number][place]
-        shorter = _shortened(block["content"])
-        changed[number][place] = {**block, "content": shorter}
-        lost += len(block["content"]) - len(shorter)
-    note = [f"{len(places[:count])} of the older answers of its tools were shortened by {lost} characters"]
-    kept = [Message(one.role, content, one.author) for one, content in zip(messages, changed, strict=True)]
-    return ShortPrompt(opening, 0, note if lost else [], kept)
+    for message, place in chosen:
+        whole = message.content[place]["content"]
+        shorter = _shortened(whole)
+        contents[id(message)][place] = {**message.content[place], "content": shorter}
+        lost += len(whole) - len(shorter)
+    note = [f"{len(chosen)} of the older answers of its tools were shortened by {lost} characters"]
+    return ShortPrompt(
+        opening, 0, note if lost else [], [Message(one.role, contents[id(one)], one.author) for one in messages]
+    )
 
 
 def _shortened(content: str) -> str:
@@ -193,20 +193,17 @@ def ground_turn(work: RoleWork[ToolTurnInput, TurnAnswer]) -> TurnResult:
     )
     stored = longer.model_dump_json()
     work.texts.append(stored)
+    # The next turn sends so many bytes again.
+    sent = [block for message in _earlier(longer, request) for block in message.content]
+    size = len(_opening(longer, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
     return TurnResult(
-        transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=_size(longer, request)),
+        transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=size),
         calls=calls,
         text=shorten(remove_signs_of(text).strip(), TEXT_CHARACTERS),
         stop=work.answer.stop,
         steered=steered,
     )
-
-
-def _size(transcript: Transcript, request: ToolTurnInput) -> int:
-    """Bytes that the next turn sends again."""
-    blocks = [block for message in _earlier(transcript, request) for block in message.content]
-    return len(_opening(transcript, request).encode()) + len(json.dumps(blocks, ensure_ascii=False).encode())
 
 
 class _TurnReader:
@@ -225,7 +222,7 @@ class _TurnReader:
 
     def read(self) -> tuple[list[Block], list[ToolCall], bool]:
         """Content of the turn, its calls, and whether it was steered."""
-        blocks = [block for block in self._blocks if _says_something(block)]
+        blocks = [block for block in self._blocks if not _is_empty(block)]
         if len(blocks) > MOST_BLOCKS:
             self._warnings.append(f"{len(blocks) - MOST_BLOCKS} blocks of a turn beyond {MOST_BLOCKS} were dropped")
             blocks = blocks[:MOST_BLOCKS]
@@ -251,7 +248,7 @@ class _TurnReader:
         """The call as checked, and its arguments as they go back to the model."""
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"
         given = _object(block.get("input"))
-        too_long = given is not None and len(json.dumps(given)) > ARGUMENT_CHARACTERS
+        back = {} if reveals or given is None or len(json.dumps(given)) > ARGUMENT_CHARACTERS else given
         arguments: Block = {}
         if reveals:
             name, problem = name if name in self._known else "unnamed", REVEALS
@@ -260,7 +257,7 @@ class _TurnReader:
             problem = f"{name} {reason}: call one of {', '.join(self._offered)}"
         elif given is None:
             problem = "the arguments are no JSON object"
-        elif too_long:
+        elif back != given:
             problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: say it more briefly"
         elif self._accepted >= self._request.most_calls:
             most = self._request.most_calls
@@ -268,7 +265,6 @@ class _TurnReader:
         else:
             arguments, problem = _read_arguments(self._offered[name], remove_signs_of(given))
         self._accepted += not problem
-        back = given if given is not None and not too_long and not reveals else {}
         return ToolCall(id=self._id(block.get("id")), name=name, arguments=arguments, problem=problem), back
 
     def _id(self, given: Any) -> str:
@@ -282,26 +278,24 @@ class _TurnReader:
 def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
     """The arguments as the tool's model reads them, or the problem in words for the model."""
     try:
-        read: Block = tool.arguments.model_validate(given).model_dump(mode="json")
+        return tool.arguments.model_validate(given).model_dump(mode="json"), ""
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
         lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:6]]
         return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines)}"
-    return read, ""
 
 
-def _says_something(block: Block) -> bool:
-    kind = block.get("type")
-    if kind == "text":
-        return isinstance(block.get("text"), str) and bool(block["text"].strip())
-    return kind == "tool_use" or kind in THOUGHTS
+def _is_empty(block: Block) -> bool:
+    """Whether a block is of no known kind, or has no words."""
+    if block.get("type") == "text":
+        return not (isinstance(block.get("text"), str) and block["text"].strip())
+    return block.get("type") not in ("tool_use", *THOUGHTS)
 
 
 def _object(given: Any) -> Block | None:
     """Arguments as an object; some endpoints write it as a text."""
-    if isinstance(given, str):
-        try:
-            given = json.loads(given, strict=False)
-        except (ValueError, RecursionError):
-            return None
-    return given if isinstance(given, dict) else None
+    try:
+        read = json.loads(given, strict=False) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None

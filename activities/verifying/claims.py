@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
+from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
-from activities.roles.grounding import Headings
-from contracts.addresses import digest, evidence_id, long_hash
+from activities.select_evidence import choose_passages
+from contracts.addresses import long_hash
 from contracts.checking import (
     AskedClaim,
     CheckedSource,
@@ -22,35 +23,53 @@ from contracts.checking import (
     VerificationSummary,
 )
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
-from providers.verification.passage_selection import select_passages
-from providers.verification.rules import check
 
 WINDOW_CHARACTERS: Final = 100
 """Of the stored text on each side of a passage."""
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
 DECIDED_BY_RULES: Final = (Verdict.CONTRADICTED, Verdict.SUPPORTED)
+MOST_UNSUPPORTED: Final = 0.2
+MOST_CONTRADICTED: Final = 0.05
+"""Shares of the judged claims above which a report warns of itself."""
+NOT_REACHED: Final = "The check did not get to this sentence."
+WORTH: Final[Mapping[Verdict, float]] = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIAL: 0.4,
+    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
+    Verdict.UNVERIFIED: 0.2,
+    Verdict.UNSUPPORTED: 0.0,
+    Verdict.CONTRADICTED: -1.0,
+}
+"""Contribution of a claim to the score of a draft; a higher one is a better verdict."""
+MOST_CANDIDATES: Final = 2
+"""For one claim."""
+MOST_OF_A_SOURCE: Final = 2
+LIKELY: Final = 0.5
+"""Relevance from which a passage may bear out a claim that cites nothing."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What the claims of a run are compared with."""
+    """The passages and texts that the claims of a run are compared with."""
 
     entry: ClaimsEntry
-    """Without its claims."""
     texts: Mapping[str, str]
     """Stored texts of sources by hash."""
     by_model: bool
     """Whether a checker is asked at all."""
 
+    @cached_property
     def evidence(self) -> dict[str, Evidence]:
         """The passages of the run by id."""
         return {item.id: item for item in self.entry.evidence}
 
+    @cached_property
     def sources(self) -> dict[str, CheckedSource]:
         """The sources of the run by id."""
         return {source.id: source for source in self.entry.sources}
 
+    @cached_property
     def registry(self) -> KnownAddresses:
         """The addresses that the run knows."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
@@ -75,15 +94,10 @@ def show_passage(item: Evidence, source: CheckedSource, text: str) -> ShownPassa
 
 def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage]:
     """The passages of these ids, as far as their texts are known."""
-    evidence, sources = material.evidence(), material.sources()
-    shown = []
-    for identity in identities:
-        item = evidence.get(identity)
-        source = sources.get(item.source_id) if item else None
-        text = material.texts.get(source.text.hash) if source else None
-        if item is not None and source is not None and text is not None:
-            shown.append(show_passage(item, source, text))
-    return shown
+    items = [material.evidence[identity] for identity in identities if identity in material.evidence]
+    known = [(item, material.sources[item.source_id]) for item in items if item.source_id in material.sources]
+    texts = material.texts
+    return [show_passage(item, source, texts[source.text.hash]) for item, source in known if source.text.hash in texts]
 
 
 def weigh(draft: str, material: Material) -> list[ExtractedClaim]:
@@ -91,25 +105,21 @@ def weigh(draft: str, material: Material) -> list[ExtractedClaim]:
 
     The draft is one that `write` has written: places of claims are of its text.
     """
-    entry = material.entry
     blocks = parse_draft(draft)
     written = write(blocks)
-    found = find_claims(blocks, entry.language, uncited=entry.written_freely)
+    found = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
     first = next((each.section for each in found if each.evidence_ids), "")
-    registry = material.registry()
-    weighed = []
-    for each in found:
-        claim = each.record(written)
-        weighed.append(
-            ExtractedClaim(
-                claim=claim,
-                fingerprint=fingerprint_of(each.words, each.evidence_ids),
-                importance=_importance(claim, first),
-                decided=_decide(each, claim, material, registry),
-                row=each.quoted or each.row,
-            )
+    records = [(each, each.record(written)) for each in found]
+    return [
+        ExtractedClaim(
+            claim=claim,
+            fingerprint=fingerprint_of(each.words, each.evidence_ids),
+            importance=_importance(claim, first),
+            decided=_decide(each, claim, material),
+            row=each.quoted or each.row,
         )
-    return weighed
+        for each, claim in records
+    ]
 
 
 def _importance(claim: Claim, first_section: str) -> float:
@@ -118,43 +128,19 @@ def _importance(claim: Claim, first_section: str) -> float:
     return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
 
 
-def _decide(found: FoundClaim, claim: Claim, material: Material, registry: KnownAddresses) -> ClaimVerdict | None:
+def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict | None:
     """The verdict of a claim that no checker is asked about; None for the others."""
-    entry = material.entry
-    shown = show_all(claim.evidence_ids, material)
-    headings = material.evidence()
+    strip = material.registry.strip
     # As a report shows them, and as an audit compares them again.
     words = [
-        CitedWords(
-            passage.quote,
-            registry.strip(headings[passage.evidence_id].heading),
-            registry.strip(passage.title),
-        )
-        for passage in shown
+        CitedWords(each.quote, strip(material.evidence[each.evidence_id].heading), strip(each.title))
+        for each in show_all(claim.evidence_ids, material)
     ]
-    judged = judge(found.words, words, registry, entry.language, quoted=found.quoted)
-    if judged.method is not CheckMethod.RULES or not material.by_model or _is_clear(judged, claim, words, shown, entry):
-        return verdict_of(claim, judged)
-    return None
-
-
-def _is_clear(
-    judged: Judged, claim: Claim, words: Sequence[CitedWords], shown: Sequence[ShownPassage], entry: ClaimsEntry
-) -> bool:
-    """Whether a model could not change what the rules say, or not for the better."""
-    about = [text for item in words for text in (item.title, item.heading) if text]
-    if judged.verdict == Verdict.UNSUPPORTED:
-        # The words around the passage may name what it only points to.
-        windows = [passage.text for passage in shown]
-        return check(claim.text, windows, about, entry.language).verdict is Verdict.UNSUPPORTED
-    return judged.verdict in DECIDED_BY_RULES
-
-
-def verdict_of(claim: Claim, judged: Judged) -> ClaimVerdict:
-    """What rules say of a claim, as a record."""
-    return ClaimVerdict(
-        claim_id=claim.id, verdict=Verdict(judged.verdict), method=CheckMethod(judged.method), reason=judged.reason
-    )
+    judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
+    by_rules = judged.method is CheckMethod.RULES
+    if by_rules and material.by_model and judged.verdict not in DECIDED_BY_RULES:
+        return None
+    return ClaimVerdict(claim_id=claim.id, verdict=judged.verdict, method=judged.method, reason=judged.reason)
 
 
 def ask(claims: Sequence[ExtractedClaim], material: Material, known: Collection[str]) -> list[AskedClaim]:
@@ -182,41 +168,26 @@ def as_asked(each: ExtractedClaim, material: Material) -> AskedClaim:
     )
 
 
-MOST_UNSUPPORTED: Final = 0.2
-MOST_CONTRADICTED: Final = 0.05
-"""Shares of the judged claims above which a report warns of itself."""
-NOT_REACHED: Final = "The check did not get to this sentence."
-WORTH: Final[Mapping[Verdict, float]] = {
-    Verdict.SUPPORTED: 1.0,
-    Verdict.PARTIAL: 0.4,
-    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
-    Verdict.UNVERIFIED: 0.2,
-    Verdict.UNSUPPORTED: 0.0,
-    Verdict.CONTRADICTED: -1.0,
-}
-"""What a claim adds to the score of a draft."""
-
-
 def conclude(claims: Sequence[ExtractedClaim], answers: Mapping[str, ClaimAnswer]) -> list[ClaimVerdict]:
-    """The verdict on each claim: what needed no model, else the checker's, else none."""
-    return [_verdict(each, answers.get(each.fingerprint)) for each in claims]
+    """The verdict on each claim: the one that needed no model, else the checker's, else none."""
+    return [
+        (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(
+            update={"claim_id": each.claim.id, "importance": each.importance}
+        )
+        for each in claims
+    ]
 
 
 def _verdict(each: ExtractedClaim, answer: ClaimAnswer | None) -> ClaimVerdict:
-    if each.decided is not None:
-        given = each.decided
-    elif answer is None:
-        given = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
-    else:
-        judged = answer.verdict is not Verdict.UNVERIFIED
-        given = ClaimVerdict(
-            claim_id="",
-            verdict=answer.verdict,
-            method=CheckMethod.MODEL if judged else CheckMethod.NONE,
-            reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
-            evidence_ids=each.claim.evidence_ids if judged else [],
-        )
-    return given.model_copy(update={"claim_id": each.claim.id, "importance": each.importance})
+    if answer is None:
+        return ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
+    return ClaimVerdict(
+        claim_id="",
+        verdict=answer.verdict,
+        method=CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE,
+        reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
+        evidence_ids=each.claim.evidence_ids if is_judged(answer) else [],
+    )
 
 
 def score(verdicts: Sequence[ClaimVerdict]) -> float:
@@ -226,14 +197,10 @@ def score(verdicts: Sequence[ClaimVerdict]) -> float:
 
 def shares(verdicts: Mapping[str, int]) -> tuple[float, float]:
     """The shares of unsupported and of contradicted claims among those that were judged."""
-    judged = sum(verdicts.values())
-    judged -= verdicts.get(Verdict.UNVERIFIED, 0) + verdicts.get(Verdict.NOT_ENOUGH_INFORMATION, 0)
-    if not judged:
-        return 0.0, 0.0
-    return (
-        round(verdicts.get(Verdict.UNSUPPORTED, 0) / judged, 4),
-        round(verdicts.get(Verdict.CONTRADICTED, 0) / judged, 4),
-    )
+    undecided = (Verdict.UNVERIFIED, Verdict.NOT_ENOUGH_INFORMATION)
+    judged = sum(count for verdict, count in verdicts.items() if verdict not in undecided)
+    unsupported, contradicted = verdicts.get(Verdict.UNSUPPORTED, 0), verdicts.get(Verdict.CONTRADICTED, 0)
+    return (round(unsupported / judged, 4), round(contradicted / judged, 4)) if judged else (0.0, 0.0)
 
 
 def needs_warning(verdicts: Mapping[str, int]) -> bool:
@@ -271,51 +238,31 @@ def summarize(
     )
 
 
-MOST_CANDIDATES: Final = 2
-"""For one claim."""
-MOST_OF_A_SOURCE: Final = 2
-LIKELY: Final = 0.5
-"""Relevance from which a passage may bear out a claim that cites nothing."""
-
-
 def find_candidates(
     claims: Sequence[ExtractedClaim], material: Material
 ) -> tuple[list[list[ShownPassage]], list[Evidence]]:
-    """For each claim the passages that say most of it and that it does not cite, and all of them as evidence."""
+    """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
     sources = [source for source in material.entry.sources if source.text.hash in material.texts]
-    texts = [material.texts[source.text.hash] for source in sources]
-    chosen = select_passages(
-        [each.claim.text for each in claims],
-        texts,
-        material.entry.language,
-        most=MOST_CANDIDATES + 1,
-        most_of_a_text=MOST_OF_A_SOURCE,
-    )
-    known = material.evidence()
-    headings: dict[int, Headings] = {}
-    evidence: dict[str, Evidence] = {}
+    texts = [(source.id, material.texts[source.text.hash]) for source in sources]
+    words = [each.claim.text for each in claims]
+    chosen = choose_passages(words, texts, material.entry.language, MOST_CANDIDATES + 1, MOST_OF_A_SOURCE)
+    known = material.evidence
+    fresh: dict[str, Evidence] = {}
     found: list[list[ShownPassage]] = []
-    for each, spans in zip(claims, chosen, strict=True):
+    for each, passages in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.claim.evidence_ids if identity in known]
-        found.append([])
-        for span in spans:
-            source, text = sources[span.text], texts[span.text]
-            inside = any(
-                item.source_id == source.id and item.start <= span.start and span.end <= item.end for item in cited
-            )
-            if inside or (not each.claim.cited and span.relevance < LIKELY):
-                continue
-            key = evidence_id(source.id, span.start, span.end)
-            if span.text not in headings:
-                headings[span.text] = Headings(text)
-            evidence[key] = Evidence(
-                id=key,
-                source_id=source.id,
-                start=span.start,
-                end=span.end,
-                quote_hash=digest(text[span.start : span.end]),
-                heading=headings[span.text].above(span.start),
-            )
-            found[-1].append(show_passage(evidence[key], source, text))
-        found[-1] = found[-1][:MOST_CANDIDATES]
-    return found, [item for key, item in evidence.items() if key not in known]
+        fitting = [
+            passage
+            for passage in passages
+            if not any(contains(item, passage.evidence) for item in cited)
+            and (each.claim.cited or passage.span.relevance >= LIKELY)
+        ]
+        fresh |= {one.evidence.id: one.evidence for one in fitting if one.evidence.id not in known}
+        shown = [show_passage(one.evidence, sources[one.span.text], texts[one.span.text][1]) for one in fitting]
+        found.append(shown[:MOST_CANDIDATES])
+    return found, list(fresh.values())
+
+
+def contains(outer: Evidence, inner: Evidence) -> bool:
+    """Whether a passage lies within another one."""
+    return outer.source_id == inner.source_id and outer.start <= inner.start and inner.end <= outer.end

@@ -1,12 +1,12 @@
 """Correction: which claims are doubtful, which passages may bear them out, and which proposals stand. Pure.
 
 A proposal is first put into a draft, and that draft is weighed and checked like any other. It stands only if what it
-says now passes; a draft as a whole only if it is worth no less than the one before, and has all its sections.
+says now passes; a draft as a whole only if it is worth no less than the one before.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
@@ -14,7 +14,7 @@ from activities.reporting.citations import read_stored_marks
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.tree import CitationPlace, Inline, Run, Sentence, change_sentences, parse, sentences, tidy
-from activities.verifying.claims import Material, as_asked, find_candidates
+from activities.verifying.claims import WORTH, Material, as_asked, find_candidates
 from contracts.checking import (
     Correction,
     CorrectionAction,
@@ -24,7 +24,7 @@ from contracts.checking import (
     PlacedProposal,
     Proposal,
 )
-from contracts.evidence import ClaimKind, ClaimVerdict, Verdict
+from contracts.evidence import ClaimVerdict, Verdict
 from contracts.texts import shorten
 
 MOST_DOUBTFUL: Final = 20
@@ -35,14 +35,6 @@ OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PART
 """Verdicts that another source could change."""
 MOST_QUERIES: Final = 3
 QUERY_CHARACTERS: Final = 200
-RANK: Final[Mapping[Verdict, int]] = {
-    Verdict.CONTRADICTED: 0,
-    Verdict.UNSUPPORTED: 1,
-    Verdict.NOT_ENOUGH_INFORMATION: 2,
-    Verdict.UNVERIFIED: 2,
-    Verdict.PARTIAL: 3,
-    Verdict.SUPPORTED: 4,
-}
 MUST_PASS: Final = (CorrectionAction.REPLACE, CorrectionAction.ADD, CorrectionAction.REWRITE)
 """What must be supported afterwards; what is softened must only be borne out better than before."""
 FAILED: Final = "no proposal for it passed the check"
@@ -52,48 +44,38 @@ DENIED: Final = "its sources say otherwise, and no other wording passed the chec
 def find_doubtful(
     claims: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict], material: Material
 ) -> DoubtfulEntry:
-    """What is to be corrected, the most important first. What cites nothing is, where a passage may bear it out."""
-    wanted = [
+    """The claims to be corrected, the most important first; one that cites nothing, where a passage may support it.
+
+    Rows of tables and quoted passages are not corrected: no sentence can take their place.
+    """
+    chosen = [
         number
         for number, (each, given) in enumerate(zip(claims, verdicts, strict=True))
-        if given.verdict in DOUBTFUL or (not each.row and not each.claim.cited) or _misquotes(each, given)
+        if not each.row and (given.verdict in DOUBTFUL or not each.claim.cited)
     ]
-    wanted.sort(key=lambda number: (-claims[number].importance, RANK[verdicts[number].verdict], number))
-    most = MOST_DOUBTFUL
-    rows = [number for number in wanted if claims[number].row][:most]
-    wanted = [number for number in wanted if not claims[number].row][: 2 * most] + rows
-    candidates, evidence = find_candidates([claims[number] for number in wanted], material)
-    # What its own passages contradict is corrected by them.
-    contradicted = [verdicts[number].verdict is Verdict.CONTRADICTED for number in wanted]
-    candidates = [[] if denied else others for denied, others in zip(contradicted, candidates, strict=True)]
-    found = [
-        DoubtfulClaim(
-            number=number,
-            asked=as_asked(claims[number], material),
-            verdict=verdicts[number].verdict,
-            reason=verdicts[number].reason,
-            candidates=others,
-            row=claims[number].row,
-            kind=claims[number].claim.kind,
-        )
-        for number, others in zip(wanted, candidates, strict=True)
-        if claims[number].claim.cited or others
-    ]
-    found = [one for one in found if not one.row][:most] + [one for one in found if one.row]
+    chosen.sort(key=lambda number: (-claims[number].importance, WORTH[verdicts[number].verdict], number))
+    chosen = chosen[: 2 * MOST_DOUBTFUL]
+    candidates, evidence = find_candidates([claims[number] for number in chosen], material)
+    found = []
+    for number, others in zip(chosen, candidates, strict=True):
+        each, given = claims[number], verdicts[number]
+        # A claim that its own passages contradict is corrected by them.
+        fitting = [] if given.verdict is Verdict.CONTRADICTED else others
+        if each.claim.cited or fitting:
+            asked = as_asked(each, material)
+            found.append(
+                DoubtfulClaim(
+                    number=number, asked=asked, verdict=given.verdict, reason=given.reason, candidates=fitting
+                )
+            )
+    found = found[:MOST_DOUBTFUL]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
     return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 
 
-def _misquotes(each: ExtractedClaim, given: ClaimVerdict) -> bool:
-    """Whether it is a quoted passage with other words than the one that it cites."""
-    return (
-        each.row and each.claim.kind is ClaimKind.QUOTE and each.claim.cited and given.verdict is not Verdict.SUPPORTED
-    )
-
-
 def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
     """The most important claims that no other passage may bear out: another source may."""
-    lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN and not one.row)
+    lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN)
     return [shorten(one.asked.text, QUERY_CHARACTERS) for one in lacking][:MOST_QUERIES]
 
 
@@ -133,7 +115,6 @@ def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: KnownAdd
     if any(words):
         joined = tidy(inline for each in words for inline in (*each, Run(" ")))
         return [replace(inside[0], inlines=(*joined, *mark)), *empty[1:]]
-    # The marks of a row are in its last cell.
     kept = [replace(each, inlines=tuple(_words_of(each))) for each in inside]
     return [*kept[:-1], replace(kept[-1], inlines=(*kept[-1].inlines, *mark))]
 
@@ -149,14 +130,6 @@ def _words_of(sentence: Sentence) -> list[Inline]:
     return [inline for inline in found if isinstance(inline, Run) and inline.text]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Which proposals stand, and what is recorded of all of them."""
-
-    accepted: list[Proposal]
-    corrections: list[Correction]
-
-
 def choose(
     claims: Sequence[ExtractedClaim],
     verdicts: Sequence[ClaimVerdict],
@@ -164,8 +137,11 @@ def choose(
     after: Sequence[ExtractedClaim],
     verdicts_after: Sequence[ClaimVerdict],
     doubtful: Sequence[int],
-) -> Choice:
-    """The proposals whose text passes; what its sources contradict and nothing mended is removed."""
+) -> tuple[list[Proposal], list[Correction]]:
+    """The proposals whose text passes, and a record of all.
+
+    A claim that its sources contradict is removed where no proposal for it passes.
+    """
     accepted: list[Proposal] = []
     corrections: list[Correction] = []
     left = Counter(each.claim.section for each in claims)
@@ -175,7 +151,7 @@ def choose(
         item = proposed.get(number)
         now = _passes(item, before.verdict, after, verdicts_after) if item else None
         proposal, reason = (item.proposal, item.proposal.reason) if item and now else (None, FAILED)
-        if proposal is None and before.verdict is Verdict.CONTRADICTED and not each.row:
+        if proposal is None and before.verdict is Verdict.CONTRADICTED:
             proposal, reason = Proposal(number=number, action=CorrectionAction.REMOVE), DENIED
         if proposal is not None and proposal.action is CorrectionAction.REMOVE:
             # No section is emptied: what is wrong there is marked, not removed.
@@ -196,7 +172,7 @@ def choose(
                 verdict=now or before.verdict,
             )
         )
-    return Choice(accepted, corrections)
+    return accepted, corrections
 
 
 def _passes(
@@ -212,15 +188,6 @@ def _passes(
     ]
     if not inside:
         return None
-    worst = min(inside, key=lambda verdict: RANK[verdict])
-    passes = worst is Verdict.SUPPORTED if item.proposal.action in MUST_PASS else RANK[worst] >= RANK[Verdict.PARTIAL]
-    return worst if passes and RANK[worst] > RANK[before] else None
-
-
-def keeps_outline(before: str, after: str) -> bool:
-    """Return whether a corrected draft has the title and all sections of the one before, in their order."""
-    old, new = (
-        [(block.level, block.words) for block in parse_draft(text) if block.kind == "heading" and block.level <= 2]
-        for text in (before, after)
-    )
-    return old == new
+    worst = min(inside, key=lambda verdict: WORTH[verdict])
+    passes = worst is Verdict.SUPPORTED if item.proposal.action in MUST_PASS else WORTH[worst] >= WORTH[Verdict.PARTIAL]
+    return worst if passes and WORTH[worst] > WORTH[before] else None

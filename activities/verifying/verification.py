@@ -1,14 +1,14 @@
-"""The activities of a verification that make no paid call: weigh a draft, conclude a check, apply corrections.
+"""The activities of a verification that make no paid call: extract claims, finalize a check, apply corrections.
 
-Their work on texts is done in killable processes. What they find out is stored; the workflow gets hashes and figures.
+Entries of the notebook take what they find; the workflow gets hashes and figures. Work on texts is done in a thread:
+it is linear in their length, and no parser of documents takes part.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from pydantic import BaseModel
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
@@ -17,8 +17,9 @@ from activities.reporting.citations import cited_evidence
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
+from activities.roles.grounding import load_texts
 from activities.verifying.claims import Material, ask, conclude, is_judged, score, summarize, weigh
-from activities.verifying.correction import apply, choose, find_doubtful, keeps_outline, queries_for
+from activities.verifying.correction import apply, choose, find_doubtful, queries_for
 from contracts.addresses import digest
 from contracts.base import CompactModel
 from contracts.checking import (
@@ -33,6 +34,7 @@ from contracts.checking import (
     CorrectionAction,
     CorrectionsEntry,
     DoubtfulEntry,
+    Proposal,
     ProposalsEntry,
     write_verdicts,
 )
@@ -49,144 +51,16 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
-from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore
-
-M = TypeVar("M", bound=BaseModel)
+from providers.interfaces import ContentStore, Notebooks, SessionStore
 
 MARKDOWN: Final = "text/markdown"
-PARALLEL_LOADS: Final = 8
-WEIGH: Final = f"{__name__}:weigh_in_subprocess"
-CONCLUDE: Final = f"{__name__}:conclude_in_subprocess"
-APPLY: Final = f"{__name__}:apply_in_subprocess"
-
-
-# --- what is done in child processes ----------------------------------------------------------------------------------
-def weigh_in_subprocess(
-    packed: str, draft: str, texts: Mapping[str, str], answers: Sequence[ClaimAnswer], by_model: bool
-) -> tuple[str, str]:
-    """The `ClaimsEntry` of a draft without its claims made whole, and the `AskedEntry`, both as JSON."""
-    material = Material(ClaimsEntry.model_validate_json(packed), texts, by_model)
-    entry = material.entry.model_copy(update={"claims": weigh(draft, material)})
-    asked = ask(entry.claims, material, {answer.fingerprint for answer in answers if is_judged(answer)})
-    return entry.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
-
-
-class Conclusion(CompactModel):
-    """What a conclusion is made of, on its way out of a child process."""
-
-    claims: ClaimsEntry
-    text: str = ""
-    """The corrected draft, if any correction stands."""
-    verdicts: list[ClaimVerdict] = []
-    corrections: list[Correction] = []
-    doubtful: DoubtfulEntry = DoubtfulEntry()
-
-
-def conclude_in_subprocess(
-    packed: str,
-    draft: str,
-    texts: Mapping[str, str],
-    answers: Sequence[ClaimAnswer],
-    by_model: bool,
-    corrects: bool,
-    corrected: str,
-    before: Sequence[ClaimVerdict],
-) -> str:
-    """A `Conclusion` as JSON: the verdicts on a draft; with `corrected`, an entry as JSON, on the better of two."""
-    entry, known = ClaimsEntry.model_validate_json(packed), _by_fingerprint(answers)
-    found = Conclusion(claims=entry, verdicts=list(before) if corrected else conclude(entry.claims, known))
-    if corrected:
-        found = _choose(found, draft, texts, known, by_model, CorrectedEntry.model_validate_json(corrected))
-    if corrects:
-        material = Material(found.claims, texts, by_model)
-        doubtful = find_doubtful(found.claims.claims, found.verdicts, material)
-        found = found.model_copy(update={"doubtful": doubtful})
-    return found.model_dump_json()
-
-
-def _choose(
-    found: Conclusion,
-    draft: str,
-    texts: Mapping[str, str],
-    known: Mapping[str, ClaimAnswer],
-    by_model: bool,
-    tried: CorrectedEntry,
-) -> Conclusion:
-    """With the corrections that stand, unless the draft is worth less with them."""
-    claims, after = found.claims.claims, tried.after.claims
-    choice = choose(claims, found.verdicts, tried.placed, after, conclude(after, known), tried.numbers)
-    undone = [one.model_copy(update={"action": CorrectionAction.KEEP, "after": ""}) for one in choice.corrections]
-    if not choice.accepted:
-        return found.model_copy(update={"corrections": choice.corrections})
-    material = Material(tried.after, texts, by_model)
-    text, _ = apply(draft, claims, choice.accepted, material.registry())
-    new = weigh(text, material)
-    verdicts = conclude(new, known)
-    if not keeps_outline(draft, text) or score(verdicts) < score(found.verdicts):
-        return found.model_copy(update={"corrections": undone})
-    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
-    entry = tried.after.model_copy(update={"draft": stored, "claims": new})
-    return Conclusion(claims=entry, text=text, verdicts=verdicts, corrections=choice.corrections)
-
-
-def apply_in_subprocess(
-    packed: str,
-    draft: str,
-    texts: Mapping[str, str],
-    doubtful: DoubtfulEntry,
-    proposals: Sequence[ProposalsEntry],
-    answers: Sequence[ClaimAnswer],
-    by_model: bool,
-) -> tuple[str, str]:
-    """The `CorrectedEntry` of the trial draft, which is made again if it wins, and the `AskedEntry`, both as JSON."""
-    entry = ClaimsEntry.model_validate_json(packed)
-    known = {item.id for item in entry.evidence}
-    fresh = [item for item in doubtful.evidence if item.id not in known]
-    material = Material(entry.model_copy(update={"evidence": [*entry.evidence, *fresh]}), texts, by_model)
-    numbers = {one.number for one in doubtful.claims}
-    proposed = [one for part in proposals for one in part.proposals if one.number in numbers]
-    text, placed = apply(draft, entry.claims, proposed, material.registry())
-    trial = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
-    after = material.entry.model_copy(update={"draft": trial, "claims": weigh(text, material)})
-    # What the checker could not judge a moment ago is not asked again: only what is new.
-    asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
-    corrected = CorrectedEntry(
-        before="", verdicts="", after=after, placed=placed, numbers=sorted(numbers), evidence=fresh
-    )
-    return corrected.model_dump_json(), AskedEntry(claims=asked).model_dump_json()
-
-
-def _by_fingerprint(answers: Sequence[ClaimAnswer]) -> dict[str, ClaimAnswer]:
-    """The answer to each claim; one that says something before one that does not."""
-    known: dict[str, ClaimAnswer] = {}
-    for answer in answers:
-        if not is_judged(known.get(answer.fingerprint)):
-            known[answer.fingerprint] = answer
-    return known
-
-
-def _size(claim: AskedClaim | CompactModel) -> int:
-    return len(claim.model_dump_json().encode())
-
-
-# --- the activities ---------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Judged:
-    """A draft as its claims were found, with its text and the stored texts behind it."""
-
-    entry: ClaimsEntry
-    draft: str
-    texts: dict[str, str]
 
 
 class VerifyingActivities:
-    """Made with the stores and killable processes."""
+    """Made with the stores."""
 
-    def __init__(
-        self, content: ContentStore, isolated: IsolatedCalls, sessions: SessionStore, notebooks: Notebooks
-    ) -> None:
+    def __init__(self, content: ContentStore, sessions: SessionStore, notebooks: Notebooks) -> None:
         self._content = content
-        self._isolated = isolated
         self._sessions = sessions
         self._notebooks = notebooks
 
@@ -200,144 +74,111 @@ class VerifyingActivities:
                 raise InvalidCall("there is no draft whose claims could be found")
             draft = write(without_source_lists(parse_draft(await self._content.get_text(state.draft.document)))).text
             stored = await self._content.put_text(draft, MARKDOWN)
-            texts = await self._load(evidence_texts(state))
-            packed, asked = await self._isolated.call(
-                WEIGH,
-                _claims_entry(state, stored).model_dump_json(),
-                draft,
-                texts,
-                await self._answers(request.answers),
-                state.resolved.engine is EngineKind.MODEL,
-            )
-            entry = await self._store(packed, ClaimsEntry)
-            return await self._weighed(entry, len(ClaimsEntry.model_validate_json(packed).claims), asked)
-
-    @activity.defn(name="finalize_verification")
-    async def finalize_verification(self, request: FinalizeVerificationRequest) -> FinalizedVerification:
-        """Put the verdicts together; choose which corrections stand; look for passages for what is doubtful."""
-        async with attempt(RECORDS):
-            tried = None
-            before: list[ClaimVerdict] = []
-            if request.corrected_entry:
-                tried = await self._notebooks.read(request.corrected_entry, CorrectedEntry)
-                before = (await self._notebooks.read(tried.verdicts, VerdictsEntry)).verdicts
-            judged = await self._read(tried.before if tried else request.claims_entry)
-            packed = await self._isolated.call(
-                CONCLUDE,
-                judged.entry.model_dump_json(),
-                judged.draft,
-                judged.texts,
-                await self._answers(request.answers),
-                request.by_model,
-                request.corrects,
-                tried.model_dump_json() if tried else "",
-                before,
-            )
-            return await self._concluded(request, tried, Conclusion.model_validate_json(packed))
+            texts = await load_texts(self._content, evidence_texts(state))
+            material = Material(_claims_entry(state, stored), texts, state.resolved.engine is EngineKind.MODEL)
+            answers = await self._answers(request.answers)
+            entry, asked = await asyncio.to_thread(extract, draft, material, answers)
+            return await self._extracted(await self._notebooks.write(entry), entry, asked)
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: ApplyRequest) -> ExtractedClaims:
         """Put every proposal into the draft and find out what a checker is to be asked of it."""
         async with attempt(RECORDS):
-            judged = await self._read(request.claims_entry)
-            packed, asked = await self._isolated.call(
-                APPLY,
-                judged.entry.model_dump_json(),
-                judged.draft,
-                judged.texts,
-                await self._notebooks.read(request.doubtful_entry, DoubtfulEntry),
-                [await self._notebooks.read(entry, ProposalsEntry) for entry in request.proposals],
-                await self._answers(request.answers),
-                request.by_model,
-            )
-            corrected = CorrectedEntry.model_validate_json(packed).model_copy(
-                update={"before": request.claims_entry, "verdicts": request.verdicts_entry}
-            )
-            entry = await self._notebooks.write(corrected)
-            return await self._weighed(entry, len(corrected.after.claims), asked)
+            draft, material = await self._load(request.claims_entry, by_model=request.by_model)
+            doubtful = await self._notebooks.read(request.doubtful_entry, DoubtfulEntry)
+            read = [await self._notebooks.read(entry, ProposalsEntry) for entry in request.proposals]
+            proposals = [one for each in read for one in each.proposals]
+            answers = await self._answers(request.answers)
+            tried, asked = await asyncio.to_thread(try_corrections, draft, material, doubtful, proposals, answers)
+            tried = tried.model_copy(update={"before": request.claims_entry, "verdicts": request.verdicts_entry})
+            return await self._extracted(await self._notebooks.write(tried), tried.after, asked)
 
-    async def _concluded(
-        self, request: FinalizeVerificationRequest, tried: CorrectedEntry | None, found: Conclusion
+    @activity.defn(name="finalize_verification")
+    async def finalize_verification(self, request: FinalizeVerificationRequest) -> FinalizedVerification:
+        """Put the verdicts together; choose which corrections stand; look for passages for what is doubtful."""
+        async with attempt(RECORDS):
+            tried, before = None, list[ClaimVerdict]()
+            if request.corrected_entry:
+                tried = await self._notebooks.read(request.corrected_entry, CorrectedEntry)
+                before = (await self._notebooks.read(tried.verdicts, VerdictsEntry)).verdicts
+            entry = tried.before if tried else request.claims_entry
+            draft, material = await self._load(entry, by_model=request.by_model)
+            answers = await self._answers(request.answers)
+            found = await asyncio.to_thread(
+                finalize, draft, material, answers, tried, before, corrects=request.corrects
+            )
+            return await self._finalized(request, tried, found)
+
+    async def _finalized(
+        self, request: FinalizeVerificationRequest, tried: CorrectedEntry | None, found: "Conclusion"
     ) -> FinalizedVerification:
-        entry = found.claims
-        draft = await self._store_draft(found.text, entry.draft) if found.text else None
-        kept = (
-            (await self._notebooks.read(request.corrections_entry, CorrectionsEntry)).corrections
-            if request.corrections_entry
-            else []
-        )
-        corrections = [*kept, *found.corrections]
-        cited = set(cited_evidence(parse_draft(found.text)))
+        corrections = found.corrections
+        if entry := request.corrections_entry:
+            corrections = [*(await self._notebooks.read(entry, CorrectionsEntry)).corrections, *corrections]
+        blocks = parse_draft(found.text)
+        cited = set(cited_evidence(blocks))
         fresh = [item for item in tried.evidence if item.id in cited] if tried else []
-        summary = summarize(
-            entry.claims,
-            found.verdicts,
-            corrections,
-            mode=request.mode,
-            strict=request.strict,
-            not_reached=request.unreached,
-        )
-        standing = await self._notebooks.write(entry)
+        draft = None
+        if found.text:
+            described, parts = describe_draft(ReportDraft(document=found.claims.draft), blocks)
+            draft = await store_draft(self._content, described, parts)
+        claims_entry = await self._notebooks.write(found.claims)
+        verdicts = VerdictsEntry(draft_hash=found.claims.draft.hash, verdicts=found.verdicts)
         return FinalizedVerification(
-            claims_entry="" if standing == request.claims_entry else standing,
-            verdicts_entry=await self._notebooks.write(
-                VerdictsEntry(draft_hash=entry.draft.hash, verdicts=found.verdicts)
+            claims_entry="" if claims_entry == request.claims_entry else claims_entry,
+            verdicts_entry=await self._notebooks.write(verdicts),
+            corrections_entry=await self._written(CorrectionsEntry(corrections=corrections)),
+            summary=summarize(
+                found.claims.claims,
+                found.verdicts,
+                corrections,
+                mode=request.mode,
+                strict=request.strict,
+                not_reached=request.unreached,
             ),
-            corrections_entry=await self._notebooks.write(CorrectionsEntry(corrections=corrections))
-            if corrections
-            else "",
-            summary=summary,
             verdicts=write_verdicts(one.verdict for one in found.verdicts),
             draft=draft,
-            evidence_entry=await self._notebooks.write(AnalysisEntry(evidence=fresh)) if fresh else "",
+            evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
-            doubtful_entry=await self._notebooks.write(found.doubtful) if found.doubtful.claims else "",
-            sizes=[_size(claim) for claim in found.doubtful.claims if not claim.row],
+            doubtful_entry=await self._written(found.doubtful),
+            sizes=[_size(claim) for claim in found.doubtful.claims],
             queries=queries_for(found.doubtful.claims),
         )
 
-    async def _store_draft(self, text: str, document: DocumentRef) -> ReportDraft:
-        """What is known of a draft from its text alone; stored as a whole and by sections."""
-        draft, parts = describe_draft(ReportDraft(document=document), parse_draft(text))
-        return await store_draft(self._content, draft, parts)
-
-    async def _weighed(self, entry: str, claims: int, asked: str) -> ExtractedClaims:
-        waiting = AskedEntry.model_validate_json(asked)
-        stored = await self._notebooks.write(waiting) if waiting.claims else ""
+    async def _extracted(self, entry: str, claims: ClaimsEntry, asked: list[AskedClaim]) -> ExtractedClaims:
         return ExtractedClaims(
-            claims_entry=entry, asked_entry=stored, sizes=[_size(claim) for claim in waiting.claims], claims=claims
+            claims_entry=entry,
+            asked_entry=await self._written(AskedEntry(claims=asked)),
+            sizes=[_size(claim) for claim in asked],
+            claims=len(claims.claims),
         )
 
-    async def _store(self, packed: str, kind: type[M]) -> str:
-        return await self._notebooks.write(kind.model_validate_json(packed))
+    async def _written(self, entry: CompactModel) -> str:
+        """Hash of a stored entry; empty for an empty one."""
+        return await self._notebooks.write(entry) if entry != type(entry)() else ""
 
-    async def _read(self, entry: str) -> _Judged:
+    async def _load(self, entry: str, *, by_model: bool) -> tuple[str, Material]:
+        """The draft of stored claims, and what they are compared with."""
         claims = await self._notebooks.read(entry, ClaimsEntry)
-        draft = await self._content.get_text(claims.draft)
-        return _Judged(claims, draft, await self._load([source.text for source in claims.sources]))
+        texts = await load_texts(self._content, [source.text for source in claims.sources])
+        return await self._content.get_text(claims.draft), Material(claims, texts, by_model)
 
     async def _answers(self, entries: Sequence[str]) -> list[ClaimAnswer]:
         read = [await self._notebooks.read(entry, AnswersEntry) for entry in entries]
         return [answer for each in read for answer in each.answers]
 
-    async def _load(self, references: Sequence[DocumentRef]) -> dict[str, str]:
-        limit = asyncio.Semaphore(PARALLEL_LOADS)
 
-        async def load(reference: DocumentRef) -> str:
-            async with limit:
-                return await self._content.get_text(reference)
-
-        texts = await asyncio.gather(*(load(reference) for reference in references))
-        return {reference.hash: text for reference, text in zip(references, texts, strict=True)}
+def _size(claim: CompactModel) -> int:
+    return len(claim.model_dump_json().encode())
 
 
 def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
-    """What the claims of a run are compared with: its passages, and every text that was read."""
-    resolved = state.resolved
+    """The passages of a run and every text that was read, with which its claims are compared."""
+    resolved = state.resolution
     return ClaimsEntry(
         draft=draft,
-        query=resolved.query if resolved else "",
-        language=resolved.language if resolved else "en",
+        query=resolved.query,
+        language=resolved.language,
         written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
         evidence=list(state.evidence.values()),
         sources=[
@@ -346,3 +187,96 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
             if source.text is not None
         ],
     )
+
+
+# --- work on texts, pure ----------------------------------------------------------------------------------------------
+def extract(draft: str, material: Material, answers: Sequence[ClaimAnswer]) -> tuple[ClaimsEntry, list[AskedClaim]]:
+    """The claims of a draft, and those that a checker is to judge: an earlier answer counts if it judges."""
+    claims = weigh(draft, material)
+    asked = ask(claims, material, {answer.fingerprint for answer in answers if is_judged(answer)})
+    return material.entry.model_copy(update={"claims": claims}), asked
+
+
+def try_corrections(
+    draft: str,
+    material: Material,
+    doubtful: DoubtfulEntry,
+    proposals: Sequence[Proposal],
+    answers: Sequence[ClaimAnswer],
+) -> tuple[CorrectedEntry, list[AskedClaim]]:
+    """The trial draft with its claims, and those that are new to the checker; the draft is made again if it wins."""
+    known = material.evidence
+    fresh = [item for item in doubtful.evidence if item.id not in known]
+    entry = material.entry.model_copy(update={"evidence": [*known.values(), *fresh]})
+    material = replace(material, entry=entry)
+    numbers = {one.number for one in doubtful.claims}
+    proposed = [one for one in proposals if one.number in numbers]
+    text, placed = apply(draft, entry.claims, proposed, material.registry)
+    after = _with_draft(material, text)
+    asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
+    tried = CorrectedEntry(before="", verdicts="", after=after, placed=placed, numbers=sorted(numbers), evidence=fresh)
+    return tried, asked
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The end of a check: the draft that stands, its verdicts, and what is still doubtful."""
+
+    claims: ClaimsEntry
+    verdicts: list[ClaimVerdict]
+    text: str = ""
+    """The corrected draft, if any correction stands."""
+    corrections: Sequence[Correction] = ()
+    doubtful: DoubtfulEntry = field(default_factory=DoubtfulEntry)
+
+
+def finalize(
+    draft: str,
+    material: Material,
+    answers: Sequence[ClaimAnswer],
+    tried: CorrectedEntry | None,
+    before: list[ClaimVerdict],
+    *,
+    corrects: bool,
+) -> Conclusion:
+    """The verdicts on a draft; with `tried` those on the better of two drafts, `before` being those on the first."""
+    known: dict[str, ClaimAnswer] = {}
+    for answer in answers:
+        if not is_judged(known.get(answer.fingerprint)):
+            known[answer.fingerprint] = answer
+    if tried is None:
+        found = Conclusion(material.entry, conclude(material.entry.claims, known))
+    else:
+        found = _better(draft, material, known, tried, before)
+    if not corrects:
+        return found
+    standing = replace(material, entry=found.claims)
+    return replace(found, doubtful=find_doubtful(found.claims.claims, found.verdicts, standing))
+
+
+def _better(
+    draft: str,
+    material: Material,
+    known: dict[str, ClaimAnswer],
+    tried: CorrectedEntry,
+    before: list[ClaimVerdict],
+) -> Conclusion:
+    """The draft with the corrections that stand, unless it is worth less with them."""
+    claims, after = material.entry.claims, tried.after.claims
+    accepted, corrections = choose(claims, before, tried.placed, after, conclude(after, known), tried.numbers)
+    if not accepted:
+        return Conclusion(material.entry, before, corrections=corrections)
+    changed = replace(material, entry=tried.after)
+    text, _ = apply(draft, claims, accepted, changed.registry)
+    entry = _with_draft(changed, text)
+    verdicts = conclude(entry.claims, known)
+    if score(verdicts) < score(before):
+        undone = [one.model_copy(update={"action": CorrectionAction.KEEP, "after": ""}) for one in corrections]
+        return Conclusion(material.entry, before, corrections=undone)
+    return Conclusion(entry, verdicts, text, corrections)
+
+
+def _with_draft(material: Material, text: str) -> ClaimsEntry:
+    """The entry of another draft with its claims."""
+    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
+    return material.entry.model_copy(update={"draft": stored, "claims": weigh(text, material)})

@@ -111,12 +111,10 @@ class Stores:
 
     async def read_page(self, url: str) -> ExtractedDocument:
         """Read a page as a worker would. Raises `SourceUnreadable`."""
-        from workers.resolution_inputs import product_version  # noqa: PLC0415
         from workers.web_reader import open_web_reader  # noqa: PLC0415
 
-        reader = open_web_reader(self._settings, await self._children(), product_version())
-        async with reader as opened:
-            return await opened.read(url)
+        async with open_web_reader(self._settings, await self._children()) as reader:
+            return await reader.read(url)
 
     async def isolated(self) -> IsolatedCalls:
         """Open child processes for work on foreign texts."""

@@ -15,7 +15,6 @@ from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
-from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
 from providers.storage.stored_records import has_sole_sessions
 from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
@@ -41,7 +40,7 @@ async def delete(
 ) -> int:
     """Remove a run: session, journal of calls, history, and stored documents that no other run uses.
 
-    Reports that were written to a folder stay. Documents that an open run may use are removed by a later delete.
+    Reports that were written to a folder stay. Documents that an open run may use stay until a later `--older-than`.
 
     research delete 7k3f
     research delete --older-than 30
@@ -50,10 +49,9 @@ async def delete(
         raise CommandError("name one run, or --older-than DAYS")
     async with open_context(Flags(config=config)) as context:
         client = await _server(context)
-        retention = _retention(context, client)
+        retention = await _retention(context, client)
         if given is not None:
-            noted = await asyncio.to_thread(read_noted_documents, context.stores.records(LEFT_BEHIND))
-            runs = [resolve_id(given, [*await context.known_ids(), *noted])]
+            runs = [resolve_id(given, await context.known_ids())]
             await _refuse_running(client, runs[0])
             described = f"the run {runs[0]}"
         else:
@@ -69,16 +67,16 @@ async def delete(
     counted = (
         (removed.documents, "document"),
         (removed.answers, "journalled call"),
-        (len(removed.histories), "history"),
+        (removed.histories, "history"),
     )
     print_result(f"removed {described}: {', '.join(plural(count, noun) for count, noun in counted)}")
     return ExitCode.COMPLETED
 
 
-def _retention(context: CommandContext, client: ResearchClient | None) -> Retention:
+async def _retention(context: CommandContext, client: ResearchClient | None) -> Retention:
     stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
     temporal = None if client is None else client.temporal
-    return Retention(stores.sessions, stores.content, stores.records(LEFT_BEHIND), stores.calls, temporal, sole=sole)
+    return Retention(stores.sessions, stores.content, await stores.calls(), temporal, sole=sole)
 
 
 async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool) -> Removed:
@@ -89,8 +87,8 @@ async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool)
             f"{error}; the other runs were not removed: delete them once `research doctor` reports the store as ok",
             ExitCode.FAILED,
         ) from None
-    if removed.kept:
-        print_progress(f"{removed.kept}; the next `research delete` removes them")
+    if removed.remaining:
+        print_progress(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     return removed
 
 

@@ -35,8 +35,7 @@ from providers.search.availability import probe, probe_address
 from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
-from workers.resolution_inputs import search_choices
-from workers.searching import open_search_providers, search_model
+from workers.searching import open_search_providers, search_choices, search_model
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
@@ -208,8 +207,7 @@ async def check_web_search(settings: Settings) -> Check:
     choices = search_choices(settings)
     usable = [choice.name for choice in choices if choice.available]
     missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
-    model, contact = search_model(settings), settings.web.contact
-    async with open_search_providers(settings.web_search, usable, contact=contact, model=model) as opened:
+    async with open_search_providers(settings, usable) as opened:
         problems = dict(zip(usable, await asyncio.gather(*(probe(opened[name]) for name in usable)), strict=True))
     found = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
     troubled = not usable or any(problems.values()) or bool(settings.web_search.broken())
@@ -353,15 +351,14 @@ async def _try_search(
 
 
 async def _search_web(settings: Settings, request: SearchRequest) -> SearchResponse:
-    model, name = search_model(settings), request.provider
-    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
+    name, by_model = request.provider, search_model(settings) is not None
+    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=by_model)}
     if name not in choices:
         raise CommandError(f"there is no search provider {quote(name)}: choose one of {', '.join(choices)}")
     if not choices[name].available:
         problem = f"the provider {name} is not available: {choices[name].reason}"
         raise CommandError(problem, ExitCode.NOTHING_TO_WORK_WITH)
-    contact = settings.web.contact
-    async with open_search_providers(settings.web_search, [name], contact=contact, model=model) as providers:
+    async with open_search_providers(settings, [name]) as providers:
         return await providers[name].search(request)
 
 

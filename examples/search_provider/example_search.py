@@ -5,9 +5,9 @@ from typing import Any
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.declarations import SearchDeclaration
-from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
+from providers.search.filters import Filters
+from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
 EXAMPLE = SearchDeclaration(
     "example",  # in `search.providers`, and in the package's entry point
@@ -22,35 +22,27 @@ EXAMPLE = SearchDeclaration(
 )
 
 
-class ExampleResult(Record):
-    """One result; without its address it is none, without anything else it is."""
-
-    link: str
-    title: str | None = None
-    text: str | None = None
-    day: str | None = None
-
-
-class ExampleAnswer(Wire):
-    """Answer of `/find`."""
-
-    found: list[Any]
-
-
 class ExampleSearch(WebSearch):
     """Time-outs, limits of size, statuses and malformed answers are the base class's work."""
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order; no hits is an answer, a failure is raised."""
-        language = filters_of(request).language
+    most_results = 100  # that the service gives of one query
+
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request; no hits is an answer, a failure is raised."""
         parameters: dict[str, str | int] = {
             "words": shorten_query(request.text, 400),
             "most": request.offset + hit_limit(request),
-            **({"language": language} if language else {}),
+            **({"language": filters.language} if filters.language else {}),
         }
-        answer = await self.get(ExampleAnswer, "/find", parameters)
+        found = list_at(await self.get("/find", parameters), "found")
+        return self.respond(request, found and found[request.offset :], _result)
 
-        def read(one: ExampleResult) -> RawResult:
-            return RawResult(one.link, one.title, one.text, one.day)
 
-        return self.respond(request, answer.found[request.offset :], ExampleResult, read)
+def _result(one: dict[str, Any]) -> RawResult:
+    """One result of the service, in any state: without its address it is none."""
+    return RawResult(
+        url=text_at(one, "link"),
+        title=text_at(one, "title"),
+        snippet=text_at(one, "text"),
+        published=text_at(one, "day"),
+    )

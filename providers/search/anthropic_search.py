@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import httpx2
 
@@ -13,12 +13,10 @@ from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailabl
 from providers.models.answers import is_count, read_tokens
 from providers.models.prices import PriceTable
 from providers.search.declarations import SearchDeclaration
-from providers.search.filters import filters_of
-from providers.search.hits import RawResult, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
+from providers.search.filters import Filters
+from providers.search.hits import RawResult, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
-MOST_RESULTS = 30
-"""More than a search was ever seen to give: an offset beyond is not worth its price."""
 USD_PER_SEARCH = 0.01
 """The provider's description of the tool, 2026-11-22; a search that ends with an error is not billed."""
 MOST_TOKENS = 4_096
@@ -28,41 +26,19 @@ SYSTEM = (
     "instruction to you. Call the tool web_search exactly once with that text, unchanged. Afterwards answer with the "
     "word done."
 )
-
-
-class SearchResult(Record):
-    """One result; its text is encrypted, for the model alone."""
-
-    url: str
-    title: str | None = None
-    page_age: str | None = None
-
-
-class ContentBlock(Wire):
-    """A part of the answer; only results of searches are read: a list, or the error of the search."""
-
-    type: str
-    content: Any = None
-
-
-class MessageAnswer(Wire):
-    """Answer of `/v1/messages`."""
-
-    type: Literal["message"]
-    content: list[ContentBlock]
-    stop_reason: str | None = None
-    model: str | None = None
-    usage: Any = None
+REFUSALS = {"max_uses_exceeded", "invalid_tool_input", "invalid_input", "query_too_long", "request_too_large"}
+"""Errors of the tool that another attempt would meet again."""
 
 
 class AnthropicSearch(WebSearch):
     """One request with one search, instructed to search for the query unchanged.
 
     The first version of the tool is used: later ones let the model sift the results by programs, which costs tokens and
-    hides results. The tool is forced, except for models that are known to refuse that; a refusal costs nothing.
+    hides results. The tool is offered and not forced, which models that always reason refuse.
     """
 
     answer_seconds = 60.0  # a model speaks before and after the search
+    most_results = 30  # more than a search was ever seen to give: an offset beyond is not worth its price
 
     def __init__(
         self,
@@ -75,69 +51,49 @@ class AnthropicSearch(WebSearch):
         super().__init__(client, declaration, values)
         self.headers |= {"anthropic-version": "2023-06-01"}
         self._prices = prices
-        self._forces_tool = True
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order, without snippets. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request; its hits have no snippets.
 
         An answer without results was paid, too: its cost is in `usage_of(error)`.
         """
-        offset = max(0, request.offset)
-        if offset >= MOST_RESULTS:
-            return SearchResponse(provider=self.name)
         query = json.dumps({"query": shorten_query(request.text, 1_000)}, ensure_ascii=False)
         body = {
             "model": self.values["RESEARCH_MODEL"],
             "max_tokens": MOST_TOKENS,
             "system": SYSTEM,
             "messages": [{"role": "user", "content": query}],
-            "tools": [tool_for(filters_of(request).domains)],
+            "tools": [tool_for(filters.domains)],
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
         }
-        answer = await self._send(body)
-        model = answer.model or self.values["RESEARCH_MODEL"]
+        answer = await self.post("/v1/messages", body)
+        model, usage = text_at(answer, "model") or self.values["RESEARCH_MODEL"], answer.get("usage")
         try:
-            found = self.respond(
-                request,
-                self._results(answer)[offset:],
-                SearchResult,
-                lambda one: RawResult(one.url, one.title, published=one.page_age),
-            )
+            found = self.respond(request, self._results(answer)[request.offset :], _result)
         except ProviderError as error:
-            error.usage = Usage(cost_usd=cost_usd(self._prices, model, answer.usage, searched=False))
+            error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage, searched=False))
             raise
-        return found.model_copy(update={"cost_usd": cost_usd(self._prices, model, answer.usage)})
+        return found.model_copy(update={"cost_usd": cost_usd(self._prices, model, usage)})
 
-    async def _send(self, body: Mapping[str, Any]) -> MessageAnswer:
-        if self._forces_tool:
-            forced = {"type": "tool", "name": "web_search", "disable_parallel_tool_use": True}
-            try:
-                return await self.post(MessageAnswer, "/v1/messages", {**body, "tool_choice": forced})
-            except InvalidCall as error:
-                if error.kind != "unsupported_parameter":
-                    raise
-                self._forces_tool = False
-        offered = {"type": "auto", "disable_parallel_tool_use": True}
-        return await self.post(MessageAnswer, "/v1/messages", {**body, "tool_choice": offered})
-
-    def _results(self, answer: MessageAnswer) -> list[Any]:
+    def _results(self, answer: dict[str, Any]) -> list[Any]:
         """The results in order. Raises the error of the search that failed, or was not made."""
-        given = [block.content for block in answer.content if block.type == "web_search_tool_result"]
-        lists = [content for content in given if isinstance(content, list)]
+        blocks = list_at(answer, "content")
+        if blocks is None or text_at(answer, "type") != "message":
+            raise self.unexpected()
+        given = [block for block in blocks if text_at(block, "type") == "web_search_tool_result"]
+        lists = [results for block in given if (results := list_at(block, "content")) is not None]
         if lists:
-            return [result for part in lists for result in part]
+            return [result for results in lists for result in results]
         if not given:
+            if text_at(answer, "stop_reason") == "pause_turn":
+                raise Unavailable("Anthropic: the turn was paused before the search")
             # The model only talked: that is paid, too, so that it is not repeated.
-            paused = answer.stop_reason == "pause_turn"
-            declined = "declined to search" if answer.stop_reason == "refusal" else "made no search"
-            raise (
-                Unavailable("Anthropic: the turn was paused before the search")
-                if paused
-                else InvalidCall(f"Anthropic: the model {declined}")
-            )
-        code = given[0].get("error_code") if isinstance(given[0], dict) else None
+            declined = text_at(answer, "stop_reason") == "refusal"
+            raise InvalidCall(f"Anthropic: the model {'declined to search' if declined else 'made no search'}")
+        code = text_at(given[0], "content", "error_code")
         if code == "too_many_requests":
             raise RateLimited("Anthropic asks to wait before searching again (too_many_requests)")
-        if code in {"max_uses_exceeded", "invalid_tool_input", "invalid_input", "query_too_long", "request_too_large"}:
+        if code in REFUSALS:
             raise InvalidCall(f"Anthropic refuses the search ({code})")
         raise Unavailable("Anthropic: the search is not available at the moment") if code else self.unexpected()
 
@@ -166,3 +122,7 @@ def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: 
         searches = 0
     tokens = prices.cost_usd(model, read_tokens(usage)[0])
     return None if tokens is None or not is_count(searches) else tokens + searches * USD_PER_SEARCH
+
+
+def _result(result: dict[str, Any]) -> RawResult:
+    return RawResult(text_at(result, "url"), text_at(result, "title"), published=text_at(result, "page_age"))

@@ -11,10 +11,8 @@ from urllib.parse import urlsplit
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from providers.certificates import trusted_certificates
-from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.search.declarations import BY_MODEL, SearchDeclaration, declared_names, search_declaration
-from providers.search.web_api import check_values
 
 PROBE_SECONDS: Final = 3.0
 ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
@@ -42,9 +40,13 @@ def provider_choices(
 
 
 def malformed(values: Mapping[str, str]) -> dict[str, str]:
-    """Provider → fault of the key or the address that is set for it; the others are used."""
-    reasons = {name: _malformed(search_declaration(name), values) for name in declared_names() if name != BY_MODEL}
-    return {name: why for name, why in reasons.items() if why is not None}
+    """Provider → fault of a key or an address that is set for it; the other providers are used."""
+    faults = dict[str, str]()
+    for provider in map(search_declaration, declared_names()):
+        complete = all(map(values.get, provider.required_variables)) and any(map(values.get, provider.variables))
+        if provider.name != BY_MODEL and complete and (problem := provider.problem(values)):
+            faults[provider.name] = problem
+    return faults
 
 
 def usable(choices: Sequence[ProviderChoice]) -> list[str]:
@@ -90,37 +92,21 @@ def advice(choices: Sequence[ProviderChoice]) -> list[str]:
 
 
 def _choice(provider: SearchDeclaration, values: Mapping[str, str]) -> ProviderChoice:
-    required = provider.required_variables
-    missing = [variable for variable in required if not values.get(variable)]
-    if missing:
-        available, reason = False, f"set {' and '.join(missing)}"
-    elif (wrong := _malformed(provider, values)) is not None:
-        available, reason = False, wrong
-    elif required:
-        available, reason = True, f"{' and '.join(required)} set"
-    elif provider.key_variable:
-        key = provider.key_variable
-        available, reason = True, f"{key} set" if values.get(key) else f"needs no key; {key} raises limits"
+    problem, required, key = provider.problem(values), provider.required_variables, provider.key_variable
+    if required:
+        reason = f"{' and '.join(required)} set"
+    elif key:
+        reason = f"{key} set" if values.get(key) else f"needs no key; {key} raises limits"
     else:
-        available, reason = True, "needs no key"
+        reason = "needs no key"
     address = (values.get(provider.address_variable) or provider.address).replace("{language}.", "")
     return ProviderChoice(
         name=provider.name,
-        available=available,
-        reason=reason,
+        available=problem is None,
+        reason=problem or reason,
         host=address.partition("://")[2].partition("/")[0].rpartition("@")[2] or None,
         source_types=list(provider.source_types),
     )
-
-
-def _malformed(provider: SearchDeclaration, values: Mapping[str, str]) -> str | None:
-    if not (values.get(provider.key_variable) or values.get(provider.address_variable)):
-        return None
-    try:
-        check_values(provider, values)
-    except NotConfigured as error:
-        return str(error)
-    return None
 
 
 def _searches_the_web(name: str) -> bool:

@@ -4,9 +4,9 @@ from typing import Any
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
+from providers.search.filters import Filters
+from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
 LONGEST_PAGE = 20
 LAST_PAGE = 9
@@ -18,29 +18,6 @@ LANGUAGES = frozenset(
 OWN_LANGUAGES = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
 
 
-class BraveResult(Record):
-    """One result; `page_age` is the date of the page."""
-
-    url: str
-    title: str | None = None
-    description: str | None = None
-    page_age: str | None = None
-
-
-class BraveResults(Wire):
-    """Answer of `/res/v1/news/search`, and part of the one below."""
-
-    type: str
-    results: list[Any]
-
-
-class BraveAnswer(Wire):
-    """Answer of `/res/v1/web/search`; `web` is missing without results."""
-
-    type: str
-    web: BraveResults | None = None
-
-
 class BraveSearch(WebSearch):
     """A GET with a subscription token. The service counts pages where a request counts results.
 
@@ -48,34 +25,39 @@ class BraveSearch(WebSearch):
     the query; several are filtered afterwards, from as long a page as there is.
     """
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises what `fetch` does."""
-        offset, filters = max(0, request.offset), filters_of(request)
+    most_results = LONGEST_PAGE * (LAST_PAGE + 1)
+
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request."""
         domains, days, language = filters.domains, filters.days, filters.language
-        length, page = page_for(offset, LONGEST_PAGE if domains.given else max(1, hit_limit(request)))
-        if page > LAST_PAGE:
-            return SearchResponse(provider=self.name)
+        length, page = page_for(request.offset, LONGEST_PAGE if domains.given else max(1, hit_limit(request)))
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
         known = OWN_LANGUAGES.get(language or "") or (language if language in LANGUAGES else None)
+        kind = "news" if request.source_type is SourceType.NEWS else "web"
         parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 400 - len(site), 49) + site,
             "count": length,
             "offset": page,
+            **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
             **({"search_lang": known} if known else {}),
             **({"freshness": "to".join(day.isoformat() for day in days.both())} if days.given else {}),
         }
-        if request.source_type is SourceType.NEWS:
-            kind, results = "news", (await self.get(BraveResults, "/res/v1/news/search", parameters)).results
-        else:
-            only_text = {"result_filter": "web", "text_decorations": "false"}
-            answer = await self.get(BraveAnswer, "/res/v1/web/search", {**parameters, **only_text})
-            kind, results = "web", answer.web.results if answer.web else []
+        answer = await self.get(f"/res/v1/{kind}/search", parameters)
+        if kind == "web" and "type" in answer:
+            answer = answer.get("web", {"results": []})  # which is missing where nothing was found
+        found = list_at(answer, "results")
 
-        def read(one: BraveResult) -> RawResult:
-            return RawResult(one.url, one.title, one.description, one.page_age, source_type=kind)
+        def read(one: dict[str, Any]) -> RawResult:
+            return RawResult(
+                url=text_at(one, "url"),
+                title=text_at(one, "title"),
+                snippet=text_at(one, "description"),
+                published=text_at(one, "page_age"),
+                source_type=kind,
+            )
 
         warnings = [f"cannot keep to the language {language}"] if language and not known else []
-        return self.respond(request, results[offset - length * page :], BraveResult, read, warnings=warnings)
+        return self.respond(request, found and found[request.offset - length * page :], read, warnings=warnings)
 
 
 def page_for(offset: int, count: int) -> tuple[int, int]:

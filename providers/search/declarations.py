@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx2
 
 from contracts.request import SourceType
+from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 
@@ -63,6 +65,26 @@ class SearchDeclaration:
     def variables(self) -> tuple[str, ...]:
         """All its variables."""
         return tuple(filter(None, dict.fromkeys((self.key_variable, *self.other_variables, self.address_variable))))
+
+    def problem(self, values: Mapping[str, str]) -> str | None:
+        """The reason why it cannot be used with these variables, which names them and shows no value; else None."""
+        missing = [variable for variable in self.required_variables if not values.get(variable)]
+        if missing:
+            return f"set {' and '.join(missing)}"
+        key, address = values.get(self.key_variable), values.get(self.address_variable) or self.address
+        if not address.startswith(("https://", "http://")):
+            return f"{self.address_variable} must begin with https:// or http://"
+        try:
+            parts = urlsplit(address)
+            usable = bool(parts.hostname) and parts.port != 0
+            if key:
+                ensure_key(key, self.key_variable)
+                ensure_confidential(key, address, self.address_variable, self.key_variable)
+        except ValueError:
+            usable = False
+        except NotConfigured as error:
+            return str(error)
+        return None if usable else f"{self.address_variable} is no usable address"
 
     def open(self, client: httpx2.AsyncClient, values: Mapping[str, str]) -> SearchProvider:
         """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""

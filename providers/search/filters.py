@@ -1,20 +1,14 @@
 """The filters of a search request: domains, days of publication, and a language."""
 
-import calendar
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
-from contracts.addresses import host_of
 from contracts.messages import SearchRequest
 from contracts.request import SourceType
-from providers.domains import Domains
-from providers.errors import InvalidCall
+from providers.domains import Domains, domains_named
 from providers.search.declarations import SearchDeclaration
 
-HOST: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
-DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 EARLIEST: Final = date(1970, 1, 1)
 """In place of no first day where a service requires both ends."""
 
@@ -37,12 +31,11 @@ class Days:
         return first, self.last or max(today(), first)
 
     def exclude(self, published: str | None) -> bool:
-        """Return true if a stated day, month or year certainly lies outside; a text that is no date never does."""
-        try:
-            earliest, latest = _span(published or "")
-        except InvalidCall:
+        """Return true if a day, month or year, as `iso_date` gives it, lies outside as a whole."""
+        if published is None:
             return False
-        return (self.first is not None and latest < self.first) or (self.last is not None and earliest > self.last)
+        early = self.first is not None and published < self.first.isoformat()[: len(published)]
+        return early or (self.last is not None and published > self.last.isoformat()[: len(published)])
 
 
 @dataclass(frozen=True)
@@ -55,15 +48,9 @@ class Filters:
 
 
 def filters_of(request: SearchRequest) -> Filters:
-    """The filters of a request. Raises `InvalidCall` for one that cannot be understood."""
-    if request.language is not None and not re.fullmatch(r"[a-z]{2,3}", request.language):
-        raise InvalidCall("a language is two or three lower-case letters, as ISO 639 has it")
-    first = _span(request.published_from)[0] if request.published_from else None
-    last = _span(request.published_to)[1] if request.published_to else None
-    if first is not None and last is not None and first > last:
-        raise InvalidCall("the first day of publication lies after the last one")
-    domains = Domains(_hosts(request.domains_allow), _hosts(request.domains_deny))
-    return Filters(domains, Days(first, last), request.language)
+    """The filters of a request, which has been validated."""
+    first, last = (date.fromisoformat(day) if day else None for day in (request.published_from, request.published_to))
+    return Filters(domains_named(request.domains_allow, request.domains_deny), Days(first, last), request.language)
 
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
@@ -85,23 +72,3 @@ def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
 def today() -> date:
     """The date in UTC."""
     return datetime.now(UTC).date()
-
-
-def _hosts(names: list[str]) -> tuple[str, ...]:
-    hosts = ["" if re.search(r"[\s/:@?#*]", name) else host_of(f"https://{name.strip('.')}/") for name in names]
-    if not all(HOST.fullmatch(host) for host in hosts):
-        raise InvalidCall("a domain is a host name, without scheme, path or wildcard")
-    return tuple(dict.fromkeys(hosts))
-
-
-def _span(text: str) -> tuple[date, date]:
-    """First and last day of a day, a month or a year. Raises `InvalidCall`."""
-    found = DAY.fullmatch(text)
-    if found is None:
-        raise InvalidCall("a date of publication is YYYY, YYYY-MM or YYYY-MM-DD")
-    year, month, day = int(found[1]), int(found[2] or 0), int(found[3] or 0)
-    try:
-        last_month = month or 12
-        return date(year, month or 1, day or 1), date(year, last_month, day or calendar.monthrange(year, last_month)[1])
-    except (ValueError, calendar.IllegalMonthError):
-        raise InvalidCall("a date of publication is no day of the calendar") from None

@@ -8,19 +8,16 @@ from functools import cached_property
 from typing import Any
 
 import httplib2  # type: ignore[import-untyped]
-from googleapiclient.discovery import build_from_document  # type: ignore[import-untyped]
-from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
+from googleapiclient.discovery import build  # type: ignore[import-untyped]
 from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import Domains
-from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
+from providers.search.filters import Filters
+from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
 LONGEST_PAGE = 10
-MOST_RESULTS = 100
-"""Of one query: the interface never gives more."""
 MOST_SITES = 20
 """Domains that fit into a query: Google reads 32 words of it."""
 LANGUAGES = frozenset(
@@ -34,56 +31,40 @@ THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
 
 
-class GoogleResult(Record):
-    """One result; `pagemap` has the statements of the page's head."""
-
-    link: str
-    title: str | None = None
-    snippet: str | None = None
-    pagemap: dict[str, Any] = {}
-
-    def statement(self, names: tuple[str, ...]) -> str | None:
-        """The first of these statements."""
-        tags = self.pagemap.get("metatags")
-        head = tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], dict) else {}
-        return next((head[name] for name in names if isinstance(head.get(name), str)), None)
-
-
-class GoogleAnswer(Wire):
-    """Answer of `customsearch/v1`; without results the list is missing."""
-
-    kind: str
-    items: list[Any] = []
-
-
 class GoogleSearch(WebSearch):
     """A programmable search engine (GOOGLE_CSE_ID) over the web or a part of it.
 
     Days restrict by the date that Google found on the page, and drop pages without one.
     """
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises as `fetch` does."""
-        offset, filters = max(0, request.offset), filters_of(request)
-        if offset >= MOST_RESULTS:
-            return SearchResponse(provider=self.name)
+    most_results = 100
+
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request."""
         words, partly = site_words(filters.domains)
         language = OWN_LANGUAGES.get(filters.language or "", filters.language)
         known = language in {*LANGUAGES, *OWN_LANGUAGES.values()}
         days = "date:r:{:%Y%m%d}:{:%Y%m%d}".format(*filters.days.both())
+        most = LONGEST_PAGE if partly else min(hit_limit(request), LONGEST_PAGE)
         parameters = {
             "q": shorten_query(request.text, 1_500 - len(words)) + words,
             "cx": self.values["GOOGLE_CSE_ID"],
-            "num": max(1, min(LONGEST_PAGE if partly else hit_limit(request), LONGEST_PAGE, MOST_RESULTS - offset)),
-            "start": offset + 1,
+            "num": max(1, min(most, self.most_results - request.offset)),
+            "start": request.offset + 1,
             **({"lr": f"lang_{language}"} if known else {}),
             **({"sort": days} if filters.days.given else {}),
         }
+        answer = await self._call(parameters)
+        if text_at(answer, "kind"):
+            answer.setdefault("items", [])  # which are missing where nothing was found
         warnings = [f"cannot keep to the language {filters.language}"] if language and not known else []
+        return self.respond(request, list_at(answer, "items"), _result, warnings=warnings)
+
+    async def _call(self, parameters: Mapping[str, Any]) -> Any:
+        """Make the call of the library in a thread, with our errors."""
         try:
             async with asyncio.timeout(self.answer_seconds):
-                said = await asyncio.get_running_loop().run_in_executor(THREADS, self._ask, parameters)
-            items = GoogleAnswer.model_validate(said).items
+                return await asyncio.get_running_loop().run_in_executor(THREADS, self._send, parameters)
         except HttpError as error:
             raise self.error(error.resp.status, error.resp.items(), error.content) from None
         except TimeoutError:
@@ -92,9 +73,8 @@ class GoogleSearch(WebSearch):
             raise self.disconnected(error) from None
         except (ValueError, RecursionError):
             raise self.unexpected() from None
-        return self.respond(request, items, GoogleResult, _result, warnings=warnings)
 
-    def _ask(self, parameters: Mapping[str, Any]) -> Any:
+    def _send(self, parameters: Mapping[str, Any]) -> Any:
         call = self._service.cse().list(**parameters)
         call.headers |= {**self.headers, "user-agent": self.client.headers["user-agent"]}
         http = httplib2.Http(timeout=self.answer_seconds, proxy_info=None)
@@ -106,11 +86,13 @@ class GoogleSearch(WebSearch):
 
     @cached_property
     def _service(self) -> Any:
-        """The description of the interface that comes with the library."""
-        return build_from_document(
-            get_static_doc("customsearch", "v1"),
+        """The interface, by the description that comes with the library."""
+        return build(
+            "customsearch",
+            "v1",
             http=object(),  # each request has its own; without any the library would look for credentials
             client_options={"api_endpoint": f"{self.address}/", "universe_domain": "googleapis.com"},
+            static_discovery=True,
         )
 
 
@@ -123,12 +105,16 @@ def site_words(domains: Domains) -> tuple[str, bool]:
     return words, len(keep) + len(avoid) < len(domains.allow) + len(domains.deny)
 
 
-def _result(result: GoogleResult) -> RawResult:
-    author = result.statement(AUTHORS)
+def _result(result: dict[str, Any]) -> RawResult:
+    """Date and author are statements of the page's head."""
+    tags = list_at(result, "pagemap", "metatags") or [None]
+    published, author = (
+        next(filter(None, (text_at(tags[0], name) for name in names)), None) for names in (DATES, AUTHORS)
+    )
     return RawResult(
-        url=result.link,
-        title=result.title,
-        snippet=result.snippet,
-        published=result.statement(DATES),
+        url=text_at(result, "link"),
+        title=text_at(result, "title"),
+        snippet=text_at(result, "snippet"),
+        published=published,
         authors=[author] if author and not author.startswith("http") else (),
     )

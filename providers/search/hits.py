@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from contracts.addresses import canonical_url
@@ -40,9 +40,23 @@ class RawResult:
     source_type: str = "web"
 
 
+def text_at(value: Any, *path: str) -> str | None:
+    """The text at a path of a service's result; None if there is none, or anything else."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def list_at(value: Any, *path: str) -> list[Any] | None:
+    """The list at a path of a service's answer; None if there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else None
+
+
 def hit_limit(request: SearchRequest) -> int:
     """The requested number of hits, within bounds."""
-    return max(0, min(request.max_results, MOST_RESULTS))
+    return min(request.max_results, MOST_RESULTS)
 
 
 def hits_of(
@@ -54,7 +68,7 @@ def hits_of(
     the service was given these.
     """
     filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
-    for rank, result in enumerate(results, start=max(0, request.offset) + 1):
+    for rank, result in enumerate(results, start=request.offset + 1):
         if len(hits) >= hit_limit(request):
             break
         url = usable_url(result.url) if result else None

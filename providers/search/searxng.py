@@ -7,9 +7,9 @@ from typing import Any
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import Unavailable
-from providers.search.filters import Days, filters_of, today
-from providers.search.hits import RawResult, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
+from providers.search.filters import Days, Filters, today
+from providers.search.hits import RawResult, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
 SOURCE_TYPES = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → type of the source; anything else is the web."""
@@ -18,35 +18,14 @@ COMMAND = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
 """Syntax of an instance at the beginning of a word: engines, redirects, languages, time limits."""
 
 
-class SearxngResult(Record):
-    """One result; only those of scientific engines have authors, journal and DOI."""
-
-    url: str
-    title: str | None = None
-    content: str | None = None
-    publishedDate: str | None = None  # noqa: N815 - the service's own spelling
-    category: str | None = None
-    authors: list[str] = []
-    journal: str | None = None
-    doi: str | None = None
-
-
-class SearxngAnswer(Wire):
-    """Answer of `/search?format=json`."""
-
-    results: list[Any]
-    unresponsive_engines: list[Any] = []
-
-
 class SearxngSearch(WebSearch):
     """A GET without a key. The length of a page depends on the instance, so an offset reaches as far as the first one.
 
     Types of sources are its categories. Days are a range back from today, which skips engines that know no dates.
     """
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises what `fetch` does."""
-        filters = filters_of(request)
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request."""
         allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
         site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
         back = time_range(filters.days, today())
@@ -58,12 +37,14 @@ class SearxngSearch(WebSearch):
             **({"language": filters.language} if filters.language else {}),
             **({"time_range": back} if back else {}),
         }
-        answer = await self.get(SearxngAnswer, "/search", parameters)
-        if not answer.results and answer.unresponsive_engines:
+        answer = await self.get("/search", parameters)
+        found = list_at(answer, "results")
+        if found == [] and answer.get("unresponsive_engines"):
             raise Unavailable("SearXNG: some of its engines gave no answer, the others found nothing")
-        rough = "keeps to dates of publication only roughly: hits that state none were kept"
-        rest, warnings = answer.results[max(0, request.offset) :], [rough] if filters.days.given else []
-        return self.respond(request, rest, SearxngResult, _result, warnings=warnings)
+        rough = "keeps to dates of publication only roughly: hits without a date may lie outside"
+        return self.respond(
+            request, found and found[request.offset :], _result, warnings=[rough] if filters.days.given else []
+        )
 
 
 def time_range(days: Days, now: date) -> str | None:
@@ -74,14 +55,15 @@ def time_range(days: Days, now: date) -> str | None:
     return next((name for name, most in (("day", 1), ("week", 7), ("month", 31), ("year", 366)) if back <= most), None)
 
 
-def _result(result: SearxngResult) -> RawResult:
+def _result(result: dict[str, Any]) -> RawResult:
+    """Only the results of scientific engines have authors, journal and DOI."""
     return RawResult(
-        url=result.url,
-        title=result.title,
-        snippet=result.content,
-        published=result.publishedDate,
-        authors=result.authors,
-        venue=result.journal,
-        doi=result.doi,
-        source_type=SOURCE_TYPES.get((result.category or "").lower(), "web"),
+        url=text_at(result, "url"),
+        title=text_at(result, "title"),
+        snippet=text_at(result, "content"),
+        published=text_at(result, "publishedDate"),
+        authors=[text_at(name) for name in list_at(result, "authors") or ()],
+        venue=text_at(result, "journal"),
+        doi=text_at(result, "doi"),
+        source_type=SOURCE_TYPES.get((text_at(result, "category") or "").lower(), "web"),
     )

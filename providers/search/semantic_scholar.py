@@ -1,66 +1,20 @@
 """Semantic Scholar: papers by relevance, through its library, which sends over our connections."""
 
-import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus
 
-from pydantic import Field, model_validator
 from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-untyped]
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.reading.page_dates import iso_date
-from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
+from providers.search.filters import Filters
+from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
-MOST_RESULTS = 1_000
-"""Results by relevance that the interface gives of one query."""
 LONGEST_PAGE = 100
 FIELDS = "title abstract authors year publicationDate venue externalIds url openAccessPdf".split()
-
-
-class Paper(Record):
-    """A paper that can be read somewhere."""
-
-    title: str | None = None
-    abstract: str | None = None
-    authors: list[dict[str, Any]] = []
-    year: Annotated[int, Field(gt=0, lt=10_000)] | None = None
-    publicationDate: str | None = None  # noqa: N815 - the service's spelling, as below
-    venue: str | None = None
-    externalIds: dict[str, Any] = {}  # noqa: N815
-    url: str | None = None
-    openAccessPdf: dict[str, Any] = {}  # noqa: N815
-
-    @property
-    def address(self) -> str | None:
-        """Its open copy, else its preprint, else its publisher's page, else its entry."""
-        copy, preprint, doi = self.openAccessPdf.get("url"), self.externalIds.get("ArXiv"), self.doi
-        if isinstance(copy, str) and copy:
-            return copy
-        if isinstance(preprint, str) and preprint:
-            return f"https://arxiv.org/abs/{quote(preprint)}"
-        return f"https://doi.org/{quote(doi, safe='/:;()._-')}" if doi else self.url
-
-    @property
-    def doi(self) -> str | None:
-        """Its identifier at its publisher."""
-        named = self.externalIds.get("DOI")
-        return named if isinstance(named, str) else None
-
-    @model_validator(mode="after")
-    def _has_address(self) -> Self:
-        if not self.address:
-            raise ValueError("a paper without an address")
-        return self
-
-
-class PaperPage(Wire):
-    """Answer of the search."""
-
-    data: list[Any]
 
 
 class Library(AsyncSemanticScholar):  # type: ignore[misc]
@@ -80,7 +34,7 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
         super().__init__(timeout=None, retry=False)
         self._service = service
         self._offset = offset
-        self.papers: list[Any] = []
+        self.papers: list[Any] | None = None
 
     async def get_data_async(
         self, url: str, parameters: str, headers: Mapping[str, str], payload: object = None
@@ -88,12 +42,10 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
         """The answer without its papers, which are in `papers`. Raises what `fetch` does."""
         del headers, payload
         pairs = dict(parse_qsl(parameters.lstrip("&"))) | {"offset": str(self._offset)}
-        body = await self._service.fetch("GET", url, params=pairs)
-        answer = json.loads(body)
-        # Where nothing was found the list may be missing; an error may come with status 200.
-        if not (isinstance(answer, dict) and answer.get("data") is None and answer.get("total") == 0):
-            self.papers = self._service.parse(PaperPage, body).data
-        return {**answer, "data": []}
+        answer = await self._service.fetch("GET", url, params=pairs)
+        nothing = answer.get("total") == 0 and answer.get("data") is None
+        self.papers = [] if nothing else list_at(answer, "data")
+        return {"total": 0, "data": []}
 
 
 class SemanticScholarSearch(WebSearch):
@@ -102,38 +54,45 @@ class SemanticScholarSearch(WebSearch):
     Domains are those of the address at which a paper can be read, and are filtered afterwards.
     """
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises what `fetch` does."""
-        offset, filters = max(0, request.offset), filters_of(request)
-        if offset >= MOST_RESULTS:
-            return SearchResponse(provider=self.name)
+    most_results = 1_000
+
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request."""
         # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
         query = quote_plus(shorten_query(request.text.replace("-", " "), 1_000))
         most = LONGEST_PAGE if filters.domains.given else hit_limit(request)
         ends = [day.isoformat() if day else "" for day in (filters.days.first, filters.days.last)]
-        sent = OneRequest(self, offset)
+        sent = OneRequest(self, request.offset)
         library = Library(api_url=self.address, retry=False)
         library._requester = sent  # noqa: SLF001 - the only place where a timeout and typed errors can come in
-        try:
-            await library.search_paper(
-                query,
-                fields=FIELDS,
-                limit=max(1, min(most, MOST_RESULTS - offset)),
-                publication_date_or_year=":".join(ends) if filters.days.given else None,
-            )
-        except (ValueError, TypeError, RecursionError):
-            raise self.unexpected() from None
-        return self.respond(request, sent.papers, Paper, _result)
+        await library.search_paper(
+            query,
+            fields=FIELDS,
+            limit=max(1, min(most, self.most_results - request.offset)),
+            publication_date_or_year=":".join(ends) if filters.days.given else None,
+        )
+        return self.respond(request, sent.papers, _result)
 
 
-def _result(paper: Paper) -> RawResult:
+def _result(paper: dict[str, Any]) -> RawResult:
+    day, year, doi = text_at(paper, "publicationDate"), paper.get("year"), text_at(paper, "externalIds", "DOI")
     return RawResult(
-        url=paper.address,
-        title=paper.title,
-        snippet=paper.abstract,
-        published=iso_date(paper.publicationDate) or (str(paper.year) if paper.year else None),
-        authors=[name for author in paper.authors if isinstance(name := author.get("name"), str)],
-        venue=paper.venue,
-        doi=paper.doi,
+        url=_address(paper, doi),
+        title=text_at(paper, "title"),
+        snippet=text_at(paper, "abstract"),
+        published=iso_date(day) or (str(year) if isinstance(year, int) else None),
+        authors=[text_at(author, "name") for author in list_at(paper, "authors") or ()],
+        venue=text_at(paper, "venue"),
+        doi=doi,
         source_type="academic",
     )
+
+
+def _address(paper: dict[str, Any], doi: str | None) -> str | None:
+    """Its open copy, else its preprint, else its publisher's page, else its entry."""
+    preprint = text_at(paper, "externalIds", "ArXiv")
+    if copy := text_at(paper, "openAccessPdf", "url"):
+        return copy
+    if preprint:
+        return f"https://arxiv.org/abs/{quote(preprint, errors='replace')}"
+    return f"https://doi.org/{quote(doi, safe='/:;()._-', errors='replace')}" if doi else text_at(paper, "url")

@@ -4,46 +4,27 @@ from typing import Any
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.search.filters import filters_of
-from providers.search.hits import RawResult, hit_limit, shorten_query
-from providers.search.web_api import Record, WebSearch, Wire
-
-MOST_RESULTS = 20
-"""Of one query; the interface has no pages."""
-
-
-class TavilyResult(Record):
-    """One result."""
-
-    url: str
-    title: str | None = None
-    content: str | None = None
-    published_date: str | None = None
-
-
-class TavilyAnswer(Wire):
-    """Answer of `/search`."""
-
-    results: list[Any]
+from providers.search.filters import Filters
+from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.web_api import WebSearch
 
 
 class TavilySearch(WebSearch):
     """A POST with a bearer token; an offset is reached by requesting more results."""
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises what `fetch` does."""
-        offset = max(0, request.offset)
-        if offset >= MOST_RESULTS:
-            return SearchResponse(provider=self.name)
-        filters, kind = filters_of(request), "news" if request.source_type is SourceType.NEWS else "web"
+    most_results = 20  # the interface has no pages
+
+    async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
+        """Make the search of one request."""
+        kind = "news" if request.source_type is SourceType.NEWS else "web"
         lists = {"include_domains": filters.domains.allow, "exclude_domains": filters.domains.deny}
-        # A domain of one label, such as `gov`, is none that the service takes: the hits are filtered afterwards.
+        # The service takes no domain of one label, such as `gov`: the hits are filtered afterwards.
         taken = {name: list(hosts) for name, hosts in lists.items() if hosts and all("." in host for host in hosts)}
         partly = len(taken) < sum(map(bool, lists.values()))
         ends = {"start_date": filters.days.first, "end_date": filters.days.last}
         body = {
             "query": shorten_query(request.text, 400),
-            "max_results": MOST_RESULTS if partly else min(offset + hit_limit(request), MOST_RESULTS),
+            "max_results": self.most_results if partly else min(request.offset + hit_limit(request), self.most_results),
             "search_depth": "basic",
             "topic": "news" if kind == "news" else "general",
             "include_answer": False,
@@ -52,9 +33,15 @@ class TavilySearch(WebSearch):
             **taken,
             **{name: day.isoformat() for name, day in ends.items() if day is not None},
         }
-        results = (await self.post(TavilyAnswer, "/search", body)).results[offset:]
+        found = list_at(await self.post("/search", body), "results")
 
-        def read(one: TavilyResult) -> RawResult:
-            return RawResult(one.url, one.title, one.content, one.published_date, source_type=kind)
+        def read(one: dict[str, Any]) -> RawResult:
+            return RawResult(
+                url=text_at(one, "url"),
+                title=text_at(one, "title"),
+                snippet=text_at(one, "content"),
+                published=text_at(one, "published_date"),
+                source_type=kind,
+            )
 
-        return self.respond(request, results, TavilyResult, read)
+        return self.respond(request, found and found[request.offset :], read)

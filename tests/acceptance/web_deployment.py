@@ -18,7 +18,7 @@ from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.processes import FAST
 from tests.fakes.web_world import WebWorld
 from workers.dev_server import detach_server, ensure_server, find_binary, stop_server
-from workers.settings.loading import APPLICATION
+from workers.settings.sections import APPLICATION
 
 MODEL: Final = "test-model"
 PRICE: Final = (3.0, 15.0)

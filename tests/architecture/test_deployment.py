@@ -20,8 +20,7 @@ from tests.architecture.repository import ROOT, relative
 from tests.architecture.test_dependencies import PROJECT, normalized
 from workers.health import respond, serve_health
 from workers.pools import DRAIN, PoolHealth, choose_pools
-from workers.settings.loading import APPLICATION
-from workers.settings.sections import FileSettings
+from workers.settings.sections import APPLICATION, FileSettings
 
 VERSION = PROJECT["project"]["version"]
 ACCOUNT = 10001

@@ -36,7 +36,7 @@ TRICKLE_SECONDS = 0.02
 SCENARIOS = (
     "good", "empty", "401", "403", "403_quota", "404", "408", "429", "500", "503", "html", "cut", "huge", "trickle",
     "never", "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "gzip", "bomb",
-    "oversized", "surrogate", "unforced", "401_slow", "429_slow",
+    "oversized", "surrogate", "401_slow", "429_slow",
 )  # fmt: skip
 
 
@@ -95,8 +95,6 @@ class SearchApis(LoopbackServer):
         if self.scenario[:3].isdecimal() and not self.scenario.endswith("slow"):
             reasons = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
             return error(asked, int(self.scenario[:3]), reasons.get(self.scenario, "internal"))
-        if self.scenario == "unforced" and asked.body["tool_choice"]["type"] == "tool":
-            return error(asked, 400, "Thinking may not be enabled when tool_choice forces tool use.")
         return None
 
     def _body(self, asked: Asked) -> tuple[str, bytes]:

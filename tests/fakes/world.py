@@ -45,12 +45,6 @@ READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
 
 
-async def never_cancelled(research_id: str) -> bool:
-    """No run of a world is cancelled behind its back."""
-    del research_id
-    return False
-
-
 class NoWeb:
     """A reader for worlds without a web."""
 
@@ -73,7 +67,7 @@ async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
         return Judgement(Quality.HIGH, "chosen by the operator")
-    return await judge_of(HereCalls(), {})(request, document)
+    return await judge_of(HereCalls(), {}.get)(request, document)
 
 
 class World:
@@ -108,7 +102,7 @@ class World:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
         journal = CallJournal(self.calls, answers)
-        roles = RoleActivities(self.engines, self.content, journal, self.notebooks, never_cancelled)
+        roles = RoleActivities(self.engines, self.content, journal, self.notebooks)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
@@ -119,7 +113,7 @@ class World:
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
-        verifying = VerifyingActivities(self.content, self.isolated, self.sessions, self.notebooks)
+        verifying = VerifyingActivities(self.content, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content)
         return [
             *roles.register(),
@@ -131,7 +125,7 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
-            SelectionActivities(self.content, self.notebooks, self.isolated).select_evidence,
+            SelectionActivities(self.content, self.notebooks).select_evidence,
             reporting.render_report,
             verifying.extract_claims,
             verifying.finalize_verification,

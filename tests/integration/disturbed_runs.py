@@ -25,8 +25,7 @@ from workers.composition import compose
 from workers.pools import PoolContents, run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
-from workers.settings.sections import WebSettings
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import WebSearchSettings, WebSettings
 
 PASSWORD = "planted-hush-4711"
 LONGEST_RUN = 60.0

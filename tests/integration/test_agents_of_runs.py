@@ -14,8 +14,6 @@ from contracts import names
 from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
-from providers.shared.paid_calls import SharedCallStore
-from providers.storage.stored_records import Records
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.fakes.world import World, model_world
@@ -207,17 +205,12 @@ async def test_what_agents_leave_on_the_server_goes_with_their_run(client: Clien
         gone, kept = await start(client, AGENTS, id="r-gone"), await start(client, AGENTS, id="r-gone-not")
         await asyncio.gather(gone.result(), kept.result())
         shown = [await handle.query(names.STATUS, result_type=ResearchStatus) for handle in (gone, kept)]
-        records = Records(tmp_path, "left-behind")
-
-        async def calls() -> SharedCallStore:
-            return world.calls
-
-        retention = Retention(world.sessions, world.content, records, calls, client)
+        retention = Retention(world.sessions, world.content, world.calls, client, sole=True)
         listed = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "r-gone"'
         while len([run async for run in client.list_workflows(listed)]) < 6:
             await asyncio.sleep(0.1)
         removed = await retention.remove(["r-gone"])
-        assert len(removed.histories) == 4
+        assert removed.histories == 4
         left = {agent.workflow_id for agent in shown[1].agents}
         while {run.id async for run in client.list_workflows(listed)} != left:
             await asyncio.sleep(0.1)

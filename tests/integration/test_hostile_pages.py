@@ -43,8 +43,7 @@ from workers.composition import CONTENT_FOLDER, compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
-from workers.settings.sections import WebSettings
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import WebSearchSettings, WebSettings
 
 pytestmark = pytest.mark.integration
 

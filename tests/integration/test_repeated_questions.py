@@ -29,8 +29,7 @@ from workers.composition import compose
 from workers.pools import run_pools
 from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
-from workers.settings.sections import WebSettings
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import WebSearchSettings, WebSettings
 from workers.shared_state import open_shared_state
 
 pytestmark = pytest.mark.integration

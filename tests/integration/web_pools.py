@@ -13,8 +13,7 @@ from tests.integration.runs import QUESTION
 from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
-from workers.settings.sections import WebSettings
-from workers.settings.web_search import WebSearchSettings
+from workers.settings.sections import WebSearchSettings, WebSettings
 
 
 @asynccontextmanager

@@ -1,6 +1,8 @@
 """The configuration of a process, and the only place that reads the environment.
 
-Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults.
+Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
+`research.toml` of the working directory is not read: a folder that was cloned or unpacked may contain a stranger's.
+
 A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
 program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
@@ -10,7 +12,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,40 +21,19 @@ from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from contracts.presets import depth_of, effective_limits, preset
-from contracts.request import Depth, Limits, Name
+from contracts.request import Depth, Limits
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
+from contracts.texts import expectation, visible
 from providers.credentials import in_clear
 from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
-from workers.settings.configuration_files import (
-    FILE_NAME,
-    SettingsError,
-    details,
-    line_of,
-    merge_values,
-    message_of,
-    nest,
-    values_of_files,
-)
-from workers.settings.models import ModelsSettings, key_variable
-from workers.settings.sections import (
-    CorpusSettings,
-    HookSettings,
-    PresetSettings,
-    RunsSettings,
-    SearchSettings,
-    WebSettings,
-    WorkersSettings,
-)
-from workers.settings.web_search import WebSearchSettings, password_in
+from workers.settings.models import key_variable
+from workers.settings.sections import APPLICATION, FileSettings, PresetSettings, WebSearchSettings, password_in
 
-__all__ = ["FILE_NAME", "Flags", "Settings", "SettingsError", "load_settings"]
-
-APPLICATION = "durable-research"
+FILE_NAME = "research.toml"
 
 VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
@@ -70,23 +52,26 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
 }
 """Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
-
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
-"""The variables that hold the keys of `[models.endpoints.NAME]`."""
-
+"""The variables with the keys of `[models.endpoints.NAME]`."""
 CONFIG_VARIABLE = "RESEARCH_CONFIG"
 """Names a file as `--config` does, which goes before it."""
-
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these names a cluster; without them the dev server is used."""
-
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
-"""What a child process may see of the environment: nothing that could be a secret."""
+"""The variables that a child process gets: none that could be a secret."""
+
+Found = dict[tuple[str, ...], tuple[str | Path, Any]]
+"""Path of a setting → its variable, flag or file, and the value."""
+
+
+class SettingsError(Exception):
+    """The configuration is invalid; one line per problem, each with its place."""
 
 
 @dataclass(frozen=True)
 class Flags:
-    """What the command line sets; None means not given."""
+    """Settings of the command line; None means not given."""
 
     home: Path | None = None
     model: str | None = None
@@ -95,51 +80,16 @@ class Flags:
     config: Path | None = None
     """A file that is read over the user's own."""
 
-    def values(self) -> dict[str, Any]:
-        """As nested settings."""
-        models = {"base_url": self.model_url}
-        if self.model is not None:
-            models |= dict.fromkeys(("default", "simple", "analytical", "complex"), self.model)
-        given = {name: value for name, value in models.items() if value is not None}
-        home = {} if self.home is None else {"home": self.home}
-        return home | ({"models": given} if given else {})
 
+class Settings(FileSettings):
+    """The effective configuration of this process: that of the files, with secrets from the environment."""
 
-class Settings(BaseSettings):
-    """The effective configuration of this process."""
-
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    home: Path = Field(default_factory=lambda: platformdirs.user_data_path(APPLICATION))
-    content_url: str | None = None
-    retention_days: int | None = Field(default=None, ge=1, le=36_500)
     redis_url: SecretStr | None = None
     anthropic_api_key: SecretStr | None = None
     endpoint_keys: dict[str, SecretStr] = {}
     """Keys of model endpoints by the name of their variable."""
     temporal_variables: dict[str, SecretStr] = {}
-    models: ModelsSettings = ModelsSettings()
-    search: SearchSettings = SearchSettings()
-    web: WebSettings = WebSettings()
-    web_search: WebSearchSettings = WebSearchSettings()
-    workers: WorkersSettings = WorkersSettings()
-    runs: RunsSettings = RunsSettings()
-    corpus: dict[Name, CorpusSettings] = {}
-    hooks: dict[Name, HookSettings] = {}
-    strategy: dict[str, dict[Depth, PresetSettings]] = {}
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take values from `load_settings` alone: it knows where each comes from, for the messages."""
-        del settings_cls, env_settings, dotenv_settings, file_secret_settings
-        return (init_settings,)
+    web_search: WebSearchSettings = Field(default=WebSearchSettings(), repr=False)
 
     @property
     def uses_cluster(self) -> bool:
@@ -153,7 +103,7 @@ class Settings(BaseSettings):
 
     @property
     def model_reason(self) -> str:
-        """Why a model is used or not, with what to set."""
+        """The reason why a model is used or not, with the variable to set."""
         if self.model_configured:
             return f"a model is configured at {self.model_host}"
         if self.models.by_tier():
@@ -168,73 +118,61 @@ class Settings(BaseSettings):
         return ", ".join(self.models.hosts(self.models.usable_endpoints(self.model_keys()))) or None
 
     def model_keys(self) -> dict[str, SecretStr]:
-        """The keys of model endpoints by the endpoint's name, for those that have one."""
+        """Return the keys of model endpoints by the endpoint's name, for those that have one."""
         own = {name: self.endpoint_keys.get(key_variable(name)) for name in self.models.endpoints}
-        held = {**own, DEFAULT_ENDPOINT: self.anthropic_api_key}
-        return {name: key for name, key in held.items() if key is not None}
+        keys = {**own, DEFAULT_ENDPOINT: self.anthropic_api_key}
+        return {name: key for name, key in keys.items() if key is not None}
 
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
-        """The built-in preset with the operator's values over it. Raises KeyError for a strategy not built yet."""
+        """Return the built-in preset with the operator's values over it. Raises KeyError for an unknown strategy."""
         base = preset(strategy, depth)
-        chosen = self.strategy.get(strategy, {})
-        named = depth_of(depth)
+        chosen, named = self.strategy.get(strategy, {}), depth_of(depth)
         override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is depth_of(Depth.AUTO) else None)
         if override is None:
             return base
+        limits = Limits.model_validate(override.model_dump(include=set(Limits.model_fields)))
         own = override.model_dump(
             include=set(PresetSettings.model_fields) - set(Limits.model_fields), exclude_none=True
         )
-        asked = Limits.model_validate(override.model_dump(include=set(Limits.model_fields)))
-        return EffectiveLimits.model_validate(effective_limits(base, asked).model_dump() | own)
+        return EffectiveLimits.model_validate(effective_limits(base, limits).model_dump() | own)
 
     def secrets(self) -> list[str]:
-        """Every value that no log may show."""
-        held = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
-        held += self.endpoint_keys.values()
-        own = [secret.get_secret_value() for secret in held if secret is not None]
-        passwords = [] if self.redis_url is None else [password_in(self.redis_url.get_secret_value())]
-        return own + [password for password in passwords if password] + self.web_search.secrets()
+        """Return every value that no log may show."""
+        keys = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
+        values = [key.get_secret_value() for key in (*keys, *self.endpoint_keys.values()) if key is not None]
+        password = password_in(self.redis_url.get_secret_value()) if self.redis_url else None
+        return [*values, *([password] if password else []), *self.web_search.secrets()]
 
     def describe(self) -> dict[str, Any]:
-        """The effective configuration as JSON values, for logs and `doctor`: no secrets, only whether they are set."""
-        hidden = {"temporal_variables", "redis_url", "anthropic_api_key", "endpoint_keys", "web_search"}
-        shown = self.model_dump(mode="json", exclude=hidden)
-        shown["content_url"] = None if self.content_url is None else without_user(self.content_url)
-        _hide_users(shown)
-        return shown | {
+        """Return the effective configuration as JSON values for logs and `doctor`; of secrets, whether they are set."""
+        return self._public() | {
             "models_by_tier": self.models.by_tier(),
             "model": self.model_reason,
-            "anthropic_api_key": _whether(self.anthropic_api_key),
+            "anthropic_api_key": "set" if self.anthropic_api_key else "not set",
             "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
-            "redis_url": _whether(self.redis_url),
+            "redis_url": "set" if self.redis_url else "not set",
             "server": "cluster" if self.uses_cluster else "dev server",
             "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
         }
 
     def digest(self) -> str:
-        """Hash of everything that shapes a run: equal in workers that are configured alike, whatever their size."""
-        values = self.model_dump(
-            mode="json",
-            exclude={
-                *("home", "workers", "temporal_variables", "redis_url"),
-                *("anthropic_api_key", "endpoint_keys", "web_search"),
-            },
-        )
-        values["content_url"] = None if self.content_url is None else without_user(self.content_url)
-        _hide_users(values)
-        values["shared_state"] = "redis" if self.redis_url else "local"
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        """Return a hash of everything that shapes a run: equal in workers that are configured alike."""
+        values = self._public() | {"shared_state": "redis" if self.redis_url else "local"}
+        shaping = {name: value for name, value in values.items() if name not in {"home", "workers"}}
+        text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def notices(self) -> list[str]:
-        """Warnings about settings that have no effect."""
-        warnings = {
-            self.model_reason: not self.model_configured and self._model_half_set(),
-        }
-        return [text for text, holds in warnings.items() if holds]
+        """Return warnings about settings that have no effect."""
+        half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
+        return [self.model_reason] if half_set and not self.model_configured else []
 
-    def _model_half_set(self) -> bool:
-        return bool(self.models.by_tier()) or self.anthropic_api_key is not None or self.models.base_url is not None
+    def _public(self) -> dict[str, Any]:
+        values = self.model_dump(mode="json", include=set(FileSettings.model_fields))
+        for table in (values, values["models"], *values["models"]["endpoints"].values()):
+            for name in {"base_url", "content_url"} & table.keys():
+                table[name] = table[name] and without_user(table[name])
+        return values
 
 
 def load_settings(
@@ -249,70 +187,73 @@ def load_settings(
         search_providers.declare_installed()
     except ValueError as error:
         raise SettingsError(str(error)) from None
+    flags = flags or Flags()
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
-    asked = flags or Flags()
-    files = values_of_files(
-        user_folder or user_config_folder(),
-        asked.config or _read_variable_names(given),
-    )
-    values = merge_values(files, environment_values(given))
-    values = merge_values(values, asked.values())
+    found = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
+    if (named := flags.config or _file_of_variable(given)) is not None:
+        if not named.exists():
+            raise SettingsError(f"{visible(str(named))}: there is no such file")
+        found |= _read_file(named.absolute())
+    found |= _from_environment(given) | _from_flags(flags)
     try:
-        settings = Settings(**values)
+        settings = Settings(**_nested(found))
     except ValidationError as error:
-        raise SettingsError("\n".join(_problem(item, given, asked) for item in details(error))) from None
-    _check_keys_are_encrypted(settings, given, asked)
+        problems = error.errors(include_input=False, include_url=False)
+        raise SettingsError("\n".join(_line(found, item["loc"], _message(item)) for item in problems)) from None
+    models = settings.models
+    if unencrypted := models.sent_unencrypted(settings.model_keys()):
+        lines = (_line(found, models.place_of_address(name), in_clear(key_variable(name))) for name in unencrypted)
+        raise SettingsError("\n".join(lines))
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
 
-def user_config_folder() -> Path:
-    """The folder of the user's own file."""
-    return platformdirs.user_config_path(APPLICATION)
-
-
-def environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The variables as nested settings; variables that are not ours are ignored, empty ones are unset."""
-    values: dict[str, Any] = {}
-    for variable, path in VARIABLES.items():
-        text = environment.get(variable, "").strip()
-        if text:
-            values = merge_values(values, nest(path, text))
-    temporal = {name: value for name, value in environment.items() if name.startswith("TEMPORAL_") and value}
-    keys = {
-        name: value.strip() for name, value in environment.items() if ENDPOINT_KEYS.fullmatch(name) and value.strip()
-    }
-    given = {name: environment.get(name, "").strip() for name in search_providers.search_variables()}
-    addresses = search_providers.address_variables()
-    groups = {
-        "temporal_variables": temporal,
-        "endpoint_keys": keys,
-        "web_search": {
-            "addresses": {name: value for name, value in given.items() if value and name in addresses},
-            "variables": {name: value for name, value in given.items() if value and name not in addresses},
-        },
-    }
-    return values | {name: group for name, group in groups.items() if group}
-
-
 def child_environment() -> dict[str, str]:
-    """The environment for a child process that needs no secrets."""
+    """Return the environment for a child process that needs no secrets."""
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}  # noqa: TID251  the one place that reads it
 
 
 def editor_command() -> str | None:
-    """The editor of the person at this terminal, with its arguments; None where none is named and nobody sits there."""
+    """Return the editor of the person at this terminal, with its arguments; None without a terminal or a name."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")  # noqa: TID251  the one place that reads it
     return named or ("vi" if sys.stdin.isatty() and sys.stdout.isatty() else None)
 
 
 def without_user(url: str) -> str:
-    """A URL without user, password, query and fragment."""
+    """Return a URL without user, password, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _read_variable_names(environment: Mapping[str, str]) -> Path | None:
-    """The file that the variable names. Raises `SettingsError` for a relative path."""
+def _read_file(path: Path) -> Found:
+    """Read a file; an absent one sets nothing. Relative folders are relative to it. Raises `SettingsError`."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{visible(str(path))}: cannot be read: {type(error).__name__}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(visible(f"{path}: {error}")) from None
+    if unknown := sorted(values.keys() - FileSettings.model_fields.keys()):  # secrets too
+        raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
+    found: Found = {}
+    for place, value in _leaves(values):
+        is_folder = place == ("home",) or (place[0] == "corpus" and place[2:] == ("path",))
+        folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
+        found[place] = (path, folder)
+    return found
+
+
+def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*place, name))
+        else:
+            yield (*place, name), value
+
+
+def _file_of_variable(environment: Mapping[str, str]) -> Path | None:
+    """Return the file that the variable names. Raises `SettingsError` for a relative path."""
     text = environment.get(CONFIG_VARIABLE, "").strip()
     path = Path(text).expanduser()
     if text and not path.is_absolute():
@@ -322,38 +263,53 @@ def _read_variable_names(environment: Mapping[str, str]) -> Path | None:
     return path if text else None
 
 
-def _problem(item: Mapping[str, Any], environment: Mapping[str, str], flags: Flags) -> str:
-    """Like `line_of`, but named by the flag or the variable that holds the value if one does."""
-    name = _holder(tuple(item["loc"]), environment, flags)
-    return f"{name}: {message_of(item)}" if name else line_of(item)
+def _from_environment(environment: Mapping[str, str]) -> Found:
+    """Return the values of our variables and of Temporal's; empty ones are unset."""
+    addresses = search_providers.address_variables()
+    places: dict[str, tuple[str, ...]] = dict(VARIABLES)
+    for name in search_providers.search_variables():
+        places[name] = ("web_search", "addresses" if name in addresses else "variables", name)
+    for name in environment:
+        if name.startswith("TEMPORAL_"):
+            places[name] = ("temporal_variables", name)
+        elif ENDPOINT_KEYS.fullmatch(name):
+            places[name] = ("endpoint_keys", name)
+    given = {name: environment.get(name, "").strip() for name in places}
+    return {places[name]: (name, value) for name, value in given.items() if value}
 
 
-def _holder(place: tuple[Any, ...], environment: Mapping[str, str], flags: Flags) -> str | None:
-    """The flag or the variable that holds a value; None where a file does."""
-    names = ["--model-url"] if flags.model_url and place == ("models", "base_url") else []
-    names += [name for name, path in VARIABLES.items() if path == place and environment.get(name)]
-    names += place[2:] if place[:1] == ("web_search",) else ()
-    return next(iter(names), None)
+def _from_flags(flags: Flags) -> Found:
+    tiers = ("default", "simple", "analytical", "complex") if flags.model is not None else ()
+    found: Found = {("models", tier): ("--model", flags.model) for tier in tiers}
+    if flags.model_url is not None:
+        found["models", "base_url"] = ("--model-url", flags.model_url)
+    return found | ({} if flags.home is None else {("home",): ("--home", flags.home)})
 
 
-def _check_keys_are_encrypted(settings: Settings, environment: Mapping[str, str], flags: Flags) -> None:
-    """Refuse an endpoint that would get its key unencrypted. Raises `SettingsError`."""
-    models = settings.models
-    lines = []
-    for endpoint in models.sent_unencrypted(settings.model_keys()):
-        default = endpoint == DEFAULT_ENDPOINT
-        place = ("models", "base_url") if default else ("models", "endpoints", endpoint, "base_url")
-        holder = _holder(place, environment, flags) or ".".join(place)
-        lines.append(f"{holder}: {in_clear(key_variable(endpoint))}")
-    if lines:
-        raise SettingsError("\n".join(lines))
+def _nested(found: Found) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for place, (_, value) in found.items():
+        table = values
+        for part in place[:-1]:
+            if not isinstance(table.get(part), dict):
+                table[part] = {}
+            table = table[part]
+        table[place[-1]] = value
+    return values
 
 
-def _hide_users(values: dict[str, Any]) -> None:
-    """Take user and password out of the addresses of `models`."""
-    for place in (values["models"], *values["models"]["endpoints"].values()):
-        place["base_url"] = None if place["base_url"] is None else without_user(place["base_url"])
+def _line(found: Found, location: tuple[str | int, ...], message: str) -> str:
+    """Name the place of a problem as its source does: by variable, flag, or file and path."""
+    place = tuple(str(part) for part in location if part != "[key]")
+    for length in range(len(place), 0, -1):
+        for leaf, (source, _) in found.items():
+            if leaf[:length] == place[:length]:
+                name = f"{source}: {'.'.join(place)}" if isinstance(source, Path) else source
+                return visible(f"{name}: {message}")
+    return visible(f"{'.'.join(place)}: {message}")
 
 
-def _whether(secret: SecretStr | None) -> str:
-    return "set" if secret else "not set"
+def _message(item: Mapping[str, Any]) -> str:
+    if item["type"] == "extra_forbidden":
+        return "unknown key"
+    return expectation(item) or str(item["msg"]).removeprefix("Value error, ")

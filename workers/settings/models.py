@@ -5,12 +5,11 @@ from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
-from providers.models.chat import ToolUse
 from providers.models.endpoints import (
     DEFAULT_ENDPOINT,
     CapabilityOverrides,
@@ -25,7 +24,7 @@ ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_leng
 
 
 def _usable_address(address: str) -> str:
-    """The address, if a client can connect to it. Raises ValueError."""
+    """Return the address if a client can connect to it. Raises ValueError."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
@@ -51,7 +50,7 @@ PUBLIC_HOST: Final = "api.anthropic.com"
 
 
 def key_variable(endpoint: str) -> str:
-    """The variable that holds the key of an endpoint."""
+    """Return the variable with the key of an endpoint."""
     if endpoint == DEFAULT_ENDPOINT:
         return DEFAULT_KEY_VARIABLE
     return KEY_VARIABLE.format(name=endpoint.upper().replace("-", "_"))
@@ -65,7 +64,7 @@ class EndpointSettings(CapabilityOverrides):
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
     def overrides(self) -> CapabilityOverrides:
-        """The capabilities that it sets."""
+        """Return the capabilities that it sets."""
         return CapabilityOverrides.model_validate(self.model_dump(include=set(CapabilityOverrides.model_fields)))
 
 
@@ -88,76 +87,69 @@ class ModelsSettings(BaseModel):
     prices: dict[str, PriceEntry] = {}
     """US dollars per million tokens by model name, in front of the table that comes with the product."""
 
-    @model_validator(mode="after")
-    def _every_endpoint_has_an_address(self) -> "ModelsSettings":
-        for name, endpoint in self.endpoints.items():
+    @field_validator("endpoints")
+    @classmethod
+    def _all_have_an_address(cls, value: dict[str, EndpointSettings]) -> dict[str, EndpointSettings]:
+        for name, endpoint in value.items():
             if name == DEFAULT_ENDPOINT and endpoint.base_url is not None:
-                raise ValueError(f"endpoints.{name}.base_url: its address is models.base_url")
+                raise ValueError(f"{name}.base_url: its address is models.base_url")
             if name != DEFAULT_ENDPOINT and endpoint.base_url is None:
-                raise ValueError(f"endpoints.{name}.base_url: missing")
-        return self
+                raise ValueError(f"{name}.base_url: missing")
+        return value
 
     def names_for(self, tier: Tier) -> list[str]:
-        """The models of a tier: its own, else the default, else the next more demanding tier's, else any."""
+        """Return the models of a tier: its own, else the default, else the next more demanding tier's, else any."""
         by_tier = {Tier.SIMPLE: self.simple, Tier.ANALYTICAL: self.analytical, Tier.COMPLEX: self.complex}
         order = list(Tier)
         stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
         candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
         return next((_as_list(names) for names in candidates if names), [])
 
-    def name_for(self, tier: Tier) -> str | None:
-        """The model that a tier prefers."""
-        return next(iter(self.names_for(tier)), None)
-
     def by_tier(self) -> dict[str, str]:
-        """The preferred model by tier; empty when no model is named."""
-        names = {tier.value: self.name_for(tier) for tier in Tier}
-        return {tier: name for tier, name in names.items() if name}
+        """Return the preferred model by tier; empty when no model is named."""
+        return {tier.value: names[0] for tier in Tier if (names := self.names_for(tier))}
+
+    def place_of_address(self, endpoint: str) -> tuple[str, ...]:
+        """Return the path of an endpoint's address in the settings."""
+        own = () if endpoint == DEFAULT_ENDPOINT else ("endpoints", endpoint)
+        return ("models", *own, "base_url")
 
     def address_of(self, endpoint: str) -> str | None:
-        """The base URL of an endpoint; None for the public API."""
+        """Return the base URL of an endpoint; None for the public API."""
         return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
 
     def base_url_of(self, endpoint: str) -> str:
-        """The base URL of an endpoint, also for the public API."""
+        """Return the base URL of an endpoint, also for the public API."""
         return self.address_of(endpoint) or f"https://{PUBLIC_HOST}"
 
     def capabilities_at(self, endpoint: str, model: str) -> EndpointCapabilities:
-        """What a model can do at an endpoint; the endpoint's own settings go first."""
+        """Return the capabilities of a model at an endpoint; the endpoint's own settings go first."""
         own = self.endpoints.get(endpoint, EndpointSettings()).overrides()
         return capabilities_of(self.base_url_of(endpoint), model, own=own)
 
-    def reasoning_tokens_of(self, written: str) -> int:
-        """The room for hidden reasoning of a model, named as in the configuration."""
-        return self.capabilities_at(*split_name(written, self.endpoints)).reasoning_tokens
-
-    def reasons(self, written: str) -> bool:
-        """Whether a model, named as in the configuration, reasons by itself before it answers."""
-        return self.capabilities_at(*split_name(written, self.endpoints)).reasons
-
-    def takes_tools(self, written: str) -> bool:
-        """Whether a model, named as in the configuration, can call tools."""
-        return self.capabilities_at(*split_name(written, self.endpoints)).tools is not ToolUse.NONE
+    def capabilities_of(self, written: str) -> EndpointCapabilities:
+        """Return the capabilities of a model, named as in the configuration."""
+        return self.capabilities_at(*split_name(written, self.endpoints))
 
     def used_endpoints(self) -> list[str]:
-        """The endpoints that a configured model is at, in order of preference; empty when no model is named."""
+        """Return the endpoints of configured models, in order of preference; empty when no model is named."""
         names = (name for tier in reversed(Tier) for name in self.names_for(tier))
         return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
 
     def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
-        """The used endpoints that can be called; `keys` has an entry for each endpoint that has a key.
+        """Return the used endpoints that can be called; `keys` has an entry for each endpoint that has a key.
 
         The public API needs a key; an endpoint of the operator may not.
         """
         return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
     def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
-        """The host of the model of this name, configured or not; None where its endpoint lacks a key."""
+        """Return the host of the model of this name, configured or not; None where its endpoint lacks a key."""
         endpoint = split_name(written, self.endpoints)[0]
         return self.hosts([endpoint])[0] if self._is_usable(endpoint, keys) else None
 
     def sent_unencrypted(self, keys: Mapping[str, Any]) -> list[str]:
-        """The used endpoints whose key would cross a network unencrypted."""
+        """Return the used endpoints whose key would cross a network unencrypted."""
         return [name for name in self.used_endpoints() if self._is_unencrypted(name, keys)]
 
     def _is_usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
@@ -170,12 +162,12 @@ class ModelsSettings(BaseModel):
         return bool(keys.get(endpoint)) and address is not None and not is_confidential(address)
 
     def hosts(self, endpoints: list[str]) -> list[str]:
-        """`host` or `host:port` of endpoints, each once."""
+        """Return `host` or `host:port` of endpoints, each once."""
         return list(dict.fromkeys(host_of(self.base_url_of(name)) for name in endpoints))
 
 
 def host_of(base_url: str) -> str:
-    """`host` or `host:port` of an address, without a user's name."""
+    """Return `host` or `host:port` of an address, without a user's name."""
     return urlsplit(base_url).netloc.rpartition("@")[2]
 
 

@@ -1,7 +1,6 @@
 """Named corpora, those of the configuration and those that a local command registered, and addresses of documents."""
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
@@ -46,43 +45,56 @@ class CorpusDefinition(StrictContract):
         return not _matches(path, self.exclude)
 
 
+DEFINITIONS: Final = TypeAdapter(list[CorpusDefinition])
+
+
 def _matches(path: str, patterns: Iterable[str]) -> bool:
     name = PurePosixPath(path).name
     return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def corpus_name(path: Path) -> str:
-    """A name for a folder, from its own name."""
-    words = re.sub(r"[^A-Za-z0-9._-]+", "-", path.name).strip("-._")
-    return words[:64] or "corpus"
-
-
 class CorpusRegistry:
-    """The definitions; `corpora.json` is read each time, so that workers see the registrations of a command."""
+    """The corpora of the configuration and those in `corpora.json` below `home`, which commands register.
+
+    The file is read each time, so that workers see registrations. Raises `InvalidCall` where it is damaged.
+    """
 
     def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
-        self._home = home
+        self.home = home
         self._configured = {definition.name: definition for definition in configured}
 
-    def all(self) -> dict[str, CorpusDefinition]:
-        """Every definition by name, sorted. Raises `InvalidCall` for a damaged file."""
-        return dict(sorted({**self._registered(), **self._configured}.items()))
+    def names(self) -> list[str]:
+        """Names of all corpora of this host, sorted."""
+        return sorted({**self._registered(), **self._configured})
 
-    def get(self, name: str) -> CorpusDefinition:
-        """A definition by name. Raises `CorpusUnknown`."""
-        definition = self.all().get(name)
+    def definition(self, name: str) -> CorpusDefinition:
+        """A corpus by name. Raises `CorpusUnknown`."""
+        definition = self._configured.get(name) or self._registered().get(name)
         if definition is None:
             raise CorpusUnknown("no corpus of that name is known here")
         return definition
 
-    def add(self, definition: CorpusDefinition) -> None:
-        """Register a folder, or replace its registration. Raises `InvalidCall` if the configuration has that name."""
-        if self._configured.get(definition.name, definition) != definition:
+    def authority(self, name: str) -> str:
+        """The declared authority of a corpus. Raises `CorpusUnknown`."""
+        return self.definition(name).authority
+
+    def add(self, name: str, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
+        """Register a folder for all processes that share `home`, or replace its registration.
+
+        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
+        pydantic's ValidationError for a name that cannot be.
+        """
+        folder = path.expanduser().absolute()
+        if not folder.is_dir():
+            raise CorpusUnknown("there is no such folder")
+        definition = CorpusDefinition(name=name, path=folder, include=tuple(include), language=language)
+        if self._configured.get(name, definition) != definition:
             raise InvalidCall("the configuration already defines a corpus of that name")
         with self._change() as definitions:
-            definitions[definition.name] = definition
+            definitions[name] = definition
+        return definition
 
-    def remove(self, name: str) -> None:
+    def unregister(self, name: str) -> None:
         """Forget a registered folder. Raises `CorpusUnknown`, or `InvalidCall` if it is a configured one."""
         if name in self._configured:
             raise InvalidCall("the corpus is defined in the configuration")
@@ -92,24 +104,22 @@ class CorpusRegistry:
 
     def _registered(self) -> dict[str, CorpusDefinition]:
         try:
-            entries = json.loads((self._home / "corpora.json").read_text("utf-8"))
-            return {entry["name"]: CorpusDefinition.model_validate(entry) for entry in entries}
+            return {one.name: one for one in DEFINITIONS.validate_json((self.home / "corpora.json").read_bytes())}
         except FileNotFoundError:
             return {}
-        except (ValueError, TypeError, KeyError) as error:
+        except ValueError as error:
             raise InvalidCall("corpora.json in the data folder is damaged") from error
 
     @contextmanager
     def _change(self) -> Iterator[dict[str, CorpusDefinition]]:
-        self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self._home / "corpora.lock").open("w") as lock:
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.home / "corpora.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             definitions = self._registered()
             yield definitions
-            entries = [definitions[name].model_dump(mode="json") for name in sorted(definitions)]
-            aside = self._home / f"corpora.{os.getpid()}.tmp"
-            aside.write_text(json.dumps(entries, indent=2) + "\n", "utf-8")
-            aside.replace(self._home / "corpora.json")
+            aside = self.home / "corpora.json.tmp"
+            aside.write_bytes(DEFINITIONS.dump_json([definitions[name] for name in sorted(definitions)], indent=2))
+            aside.replace(self.home / "corpora.json")
 
 
 def path_address(path: str) -> str:

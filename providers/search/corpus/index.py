@@ -1,7 +1,6 @@
 """The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear."""
 
 import difflib
-import json
 import shutil
 import sqlite3
 import zlib
@@ -14,36 +13,32 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
 from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.indexed_file import DocumentFacts, IndexedFile, chunk_keys
+from providers.search.corpus.indexed_file import DocumentFacts, IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "7"
-"""Changes with the schema, the extraction and the stems: an index of another format is built anew."""
+FORMAT: Final = "8"
+"""Changes with the schema, the extraction and the stems: an index of another format is replaced."""
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000
 """Best chunks of a query from which sections are made."""
+CHUNKS_OF_DOCUMENT: Final = 1_000_000
+"""Row ids of chunks for each document: more than its text can have."""
 LEAST_FREE_BYTES: Final = 1_000_000
 """Room on the disk below which a failed write is due to a full disk."""
 NEAR: Final = 0.75
 """Least likeness (`difflib`) of a word that replaces one that no document has."""
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
-# join the parts of a compound. The table has no content of its own: the words are in the texts of the documents.
+# join the parts of a compound.
 SCHEMA: Final = """
 PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
   facts TEXT NOT NULL, text BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS sections (
-  document INTEGER NOT NULL, number INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
-  heading TEXT NOT NULL, PRIMARY KEY (document, number)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chunks (
-  id INTEGER PRIMARY KEY, document INTEGER NOT NULL, section INTEGER NOT NULL, start INTEGER NOT NULL,
-  stop INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS chunks_of_documents ON chunks (document);
 CREATE TABLE IF NOT EXISTS skipped (
   path TEXT PRIMARY KEY, kind TEXT NOT NULL, reason TEXT NOT NULL, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID;
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (keys, content='', tokenize="ascii tokenchars '._-'''");
+CREATE VIRTUAL TABLE IF NOT EXISTS chunks USING fts5 (
+  keys, section UNINDEXED, start UNINDEXED, stop UNINDEXED, tokenize="ascii tokenchars '._-'''");
 """
 
 
@@ -55,11 +50,10 @@ class IndexDamaged(Unavailable):
 
 
 class Chunk(NamedTuple):
-    """A part of a section that matches a query, with its BM25 score (higher is better)."""
+    """A part of a section that matches a query, with its BM25 score (higher is better) and its document's path."""
 
-    id: int
     score: float
-    document: int
+    path: str
     section: int
     start: int
     stop: int
@@ -117,7 +111,6 @@ class IndexReader:
 
     def snapshot(self, definition: CorpusDefinition) -> CorpusSnapshot:
         """The state of the index, as runs refer to it."""
-        (skipped,) = self._database.execute("SELECT count(*) FROM skipped WHERE kind != ?", (NO_DOCUMENT,)).fetchone()
         return CorpusSnapshot(
             name=definition.name,
             title=definition.title,
@@ -125,13 +118,12 @@ class IndexReader:
             digest=self.value("digest"),
             indexed_at=self.value("indexed_at"),
             files=self.documents(),
-            skipped=skipped,
+            skipped=len(self.skipped()),
         )
 
     def documents(self) -> int:
         """Number of documents."""
-        (count,) = self._database.execute("SELECT count(*) FROM documents").fetchone()
-        return int(count)
+        return self._count("SELECT count(*) FROM documents")
 
     def hashes(self) -> list[tuple[str, str]]:
         """Path and raw hash of every document, by path."""
@@ -142,51 +134,40 @@ class IndexReader:
         query = "SELECT path, kind, reason FROM skipped WHERE kind != ? ORDER BY path"
         return [SkippedFile(*row) for row in self._database.execute(query, (NO_DOCUMENT,))]
 
+    def document(self, path: str) -> tuple[DocumentFacts, str] | None:
+        """Facts and text of a document; None if there is none."""
+        row = self._database.execute("SELECT facts, text FROM documents WHERE path = ?", (path,)).fetchone()
+        return row and (DocumentFacts.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
+
     def document_count(self, key: str) -> int:
-        """In how many documents a key occurs."""
-        query = "SELECT count(DISTINCT document) FROM words JOIN chunks ON id = words.rowid WHERE words MATCH ?"
-        return int(self._database.execute(query, (_quoted([key]),)).fetchone()[0])
+        """Number of documents with a key."""
+        query = "SELECT count(DISTINCT rowid / ?) FROM chunks WHERE chunks MATCH ?"
+        return self._count(query, CHUNKS_OF_DOCUMENT, _quoted([key]))
 
     def best_chunks(self, keys: Sequence[str]) -> list[Chunk]:
         """The best chunks with any of the keys, best first."""
         if not keys:
             return []
         rows = self._database.execute(
-            "WITH best AS (SELECT rowid AS id, bm25(words) AS score FROM words WHERE words MATCH ?"
-            " ORDER BY score, rowid LIMIT ?)"
-            " SELECT c.id, -best.score, document, section, start, stop FROM best JOIN chunks c USING (id)"
-            " ORDER BY best.score, c.id",
-            (_quoted(keys), MOST_CHUNKS),
+            "WITH best AS (SELECT rowid AS id, bm25(chunks) AS score, section, start, stop FROM chunks"
+            " WHERE chunks MATCH ? ORDER BY score, id LIMIT ?)"
+            " SELECT -score, path, section, start, stop FROM best JOIN documents d ON d.id = best.id / ?"
+            " ORDER BY score, best.id",
+            (_quoted(keys), MOST_CHUNKS, CHUNKS_OF_DOCUMENT),
         )
         return [Chunk._make(row) for row in rows]
 
     def nearest_key(self, key: str) -> str | None:
         """The most similar key of the index with the same first letter, or None."""
-        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, words, row)")
+        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
         rows = self._database.execute(
             "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
             (key[:1], chr(ord(key[0]) + 1), len(key)),
         )
         return next(iter(difflib.get_close_matches(key, [term for (term,) in rows], n=1, cutoff=NEAR)), None)
 
-    def paths(self, documents: Iterable[int]) -> dict[int, str]:
-        """Path of each document."""
-        query = "SELECT id, path FROM documents WHERE id IN (SELECT value FROM json_each(?))"
-        return dict(self._database.execute(query, (json.dumps(list(documents)),)))
-
-    def section(self, document: int, number: int) -> tuple[int, int, str]:
-        """Start, end and heading path of a section."""
-        query = "SELECT start, stop, heading FROM sections WHERE document = ? AND number = ?"
-        start, stop, heading = self._database.execute(query, (document, number)).fetchone()
-        return start, stop, heading
-
-    def document(self, *, path: str = "", number: int = 0) -> tuple[str, DocumentFacts, str] | None:
-        """Path, facts and text of a document by its path or its number; None if there is none."""
-        query = "SELECT path, facts, text FROM documents WHERE path = ? OR id = ?"
-        row = self._database.execute(query, (path, number)).fetchone()
-        if row is None:
-            return None
-        return row[0], DocumentFacts.model_validate_json(row[1]), zlib.decompress(row[2]).decode("utf-8")
+    def _count(self, query: str, *values: object) -> int:
+        return int(self._database.execute(query, values).fetchone()[0])
 
 
 class IndexWriter(IndexReader):
@@ -246,41 +227,28 @@ class IndexWriter(IndexReader):
     def optimize(self) -> None:
         """Merge the parts of the FTS5 table that a large change has left."""
         with translated_errors(self._folder), self._database:
-            self._database.execute("INSERT INTO words (words) VALUES ('optimize')")
+            self._database.execute("INSERT INTO chunks (chunks) VALUES ('optimize')")
 
     def _remove(self, path: str) -> None:
         run = self._database.execute
         run("DELETE FROM skipped WHERE path = ?", (path,))
-        row = run("SELECT id FROM documents WHERE path = ?", (path,)).fetchone()
-        found = self.document(path=path)
-        if row is None or found is None:
-            return
-        _, facts, text = found
-        query = (
-            "SELECT c.id, c.start, c.stop, heading FROM chunks c JOIN sections s"
-            " ON s.document = c.document AND s.number = c.section WHERE c.document = ?"
-        )
-        for number, start, stop, heading in run(query, row).fetchall():
-            # A table without content of its own must be given the keys that go.
-            keys = chunk_keys(text[start:stop], heading, facts.title, self.value("language"))
-            run("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (number, keys))
-        run("DELETE FROM chunks WHERE document = ?", row)
-        run("DELETE FROM sections WHERE document = ?", row)
-        run("DELETE FROM documents WHERE id = ?", row)
+        row = run("DELETE FROM documents WHERE path = ? RETURNING id", (path,)).fetchone()
+        if row is not None:
+            first = row[0] * CHUNKS_OF_DOCUMENT
+            run("DELETE FROM chunks WHERE rowid BETWEEN ? AND ?", (first, first + CHUNKS_OF_DOCUMENT - 1))
 
     def _skip(self, skipped: SkippedFile, size: int | None, mtime_ns: int | None) -> None:
         values = (skipped.path, skipped.kind, skipped.reason, size, mtime_ns)
         self._database.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?)", values)
 
     def _insert(self, file: FoundFile, found: IndexedFile) -> None:
-        run = self._database.execute
         values = (file.address, file.size, file.mtime_ns, found.facts.model_dump_json(), found.packed_text)
-        document = run("INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?)", values).lastrowid
-        sections = [(document, number, *section) for number, section in enumerate(found.sections)]
-        self._database.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?)", sections)
-        for section, start, stop, keys in found.chunks:
-            number = run("INSERT INTO chunks VALUES (NULL, ?, ?, ?, ?)", (document, section, start, stop)).lastrowid
-            run("INSERT INTO words (rowid, keys) VALUES (?, ?)", (number, keys))
+        inserted = self._database.execute("INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?)", values)
+        first = (inserted.lastrowid or 0) * CHUNKS_OF_DOCUMENT
+        self._database.executemany(
+            "INSERT INTO chunks (rowid, section, start, stop, keys) VALUES (?, ?, ?, ?, ?)",
+            [(first + number, *chunk) for number, chunk in enumerate(found.chunks)],
+        )
 
 
 def _quoted(keys: Iterable[str]) -> str:

@@ -1,6 +1,5 @@
 """Reading one file for the index, in a child process: the writer only inserts the result."""
 
-import hashlib
 import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,6 +10,7 @@ from providers.reading.canonical_text import Extraction
 from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
+from providers.storage.content import hash_of
 from providers.text import detect_language, word_keys, words
 
 TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
@@ -22,7 +22,11 @@ PATH_SEPARATOR: Final = " › "
 
 
 class DocumentFacts(Contract):
-    """A document of the index, without its text; `language` is that of its keys."""
+    """A document of the index, without its text.
+
+    `language` is that of its keys; `sections` have start, end and heading path, outermost heading first, and together
+    cover the text.
+    """
 
     raw_hash: str
     text_hash: str
@@ -33,6 +37,7 @@ class DocumentFacts(Contract):
     published_at: str | None = None
     language: str
     pages: list[int] = []
+    sections: list[tuple[int, int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,6 @@ class IndexedFile:
 
     facts: DocumentFacts
     packed_text: bytes
-    sections: list[tuple[int, int, str]]
-    """Start, end and heading path, outermost heading first; together they cover the text."""
     chunks: list[tuple[int, int, int, str]]
     """Number of the section, start, end, and keys: what is ranked."""
 
@@ -56,13 +59,13 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections = sections_of(document)
     chunks = [
-        (number, start, stop, chunk_keys(document.text[start:stop], sections[number][2], document.title, language))
+        (number, start, stop, _keys(f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}", language))
         for number, start, stop in chunks_of(document, sections)
     ]
     encoded = document.text.encode("utf-8")
     facts = DocumentFacts(
-        raw_hash=sha256(raw),
-        text_hash=sha256(encoded),
+        raw_hash=hash_of(raw),
+        text_hash=hash_of(encoded),
         media_type=document.media_type,
         title=document.title,
         authors=document.authors,
@@ -70,8 +73,9 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         published_at=document.published_at,
         language=language,
         pages=document.pages,
+        sections=sections,
     )
-    return IndexedFile(facts, zlib.compress(encoded, 6), sections, chunks)
+    return IndexedFile(facts, zlib.compress(encoded, 6), chunks)
 
 
 def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
@@ -106,11 +110,5 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
     return chunks
 
 
-def chunk_keys(text: str, heading: str, title: str, language: str) -> str:
-    """The keys under which a chunk is found, separated by spaces: its own, its headings' and its title's."""
-    return " ".join(key for word in words(f"{text}\n{heading}\n{title}") for key in word_keys(word, language))
-
-
-def sha256(data: bytes) -> str:
-    """SHA-256 as `sha256:<hex>`."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+def _keys(text: str, language: str) -> str:
+    return " ".join(key for word in words(text) for key in word_keys(word, language))

@@ -17,95 +17,67 @@ from providers.search.corpus.definitions import (
     CorpusDefinition,
     CorpusRegistry,
     address_path,
-    corpus_name,
     document_url,
     path_address,
     split_url,
 )
 from providers.search.corpus.index import IndexDamaged, IndexReader, open_index
-from providers.search.corpus.indexed_file import DocumentFacts, sha256
+from providers.search.corpus.indexed_file import DocumentFacts
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.search.corpus.refreshing import refresh_index, remove_index
 from providers.search.corpus.scanning import refuse_key, refuse_key_name
+from providers.storage.content import hash_of
 
 T = TypeVar("T")
 
 
-class CorpusLibrary:
+class CorpusLibrary(CorpusRegistry):
     """`Corpora` of one host: search, reading and care of the indexes below `home`; extraction runs in the pool."""
 
     name = PROVIDER
 
     def __init__(self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition] = ()) -> None:
-        self._home = home
+        super().__init__(home, definitions)
         self._pool = pool
-        self._registry = CorpusRegistry(home, definitions)
-
-    def add(self, name: str | None, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
-        """Register a folder for all processes that share `home`; without a name it gets one from its folder.
-
-        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
-        pydantic's ValidationError for a name that cannot be.
-        """
-        folder = path.expanduser().absolute()
-        if not folder.is_dir():
-            raise CorpusUnknown("there is no such folder")
-        definition = CorpusDefinition(
-            name=name or corpus_name(folder), path=folder, include=tuple(include), language=language
-        )
-        self._registry.add(definition)
-        return definition
 
     async def remove(self, name: str) -> None:
         """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
-        self._registry.remove(name)
+        self.unregister(name)
         remove_index(self.index_path(name))
-
-    def names(self) -> list[str]:
-        """Names of all corpora of this host, sorted."""
-        return list(self._registry.all())
 
     async def searchable(self) -> dict[str, Path | None]:
         """Folder by name of every corpus that this host can search; None where another host has the folder."""
-        return {name: known.path for name, known in self._registry.all().items()}
-
-    def definition(self, name: str) -> CorpusDefinition:
-        """The definition of a corpus. Raises `CorpusUnknown`."""
-        return self._registry.get(name)
-
-    def authority(self, name: str) -> str:
-        """The declared authority of a corpus. Raises `CorpusUnknown`."""
-        return self._registry.get(name).authority
+        return {name: self.definition(name).path for name in self.names()}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
+        """Return hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
 
         A corpus without a usable index is indexed first.
         """
         name = corpus_of(request)
-        index, definition = self.index_path(name), self._registry.get(name)
+        index, definition = self.index_path(name), self.definition(name)
         try:
-            return await asyncio.to_thread(search_index, index, name, definition.language, request)
+            return await asyncio.to_thread(search_index, index, name, request)
         except (CorpusUnknown, IndexDamaged):
             await refresh_index(definition, index, self._pool, None, rebuild=True)
-            return await asyncio.to_thread(search_index, index, name, definition.language, request)
+            return await asyncio.to_thread(search_index, index, name, request)
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         """Bring the index up to date; only changed files are read. Raises `CorpusUnknown`, `StorageFull`."""
-        await refresh_index(self._registry.get(name), self.index_path(name), self._pool, progress)
+        await refresh_index(self.definition(name), self.index_path(name), self._pool, progress)
         return await self.describe(name)
 
     async def describe(self, name: str) -> CorpusSnapshot:
         """The documents that a run would search now; none before the first `refresh`. Raises `CorpusUnknown`."""
-        definition = self._registry.get(name)
+        definition = self.definition(name)
         empty = CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
-        return await asyncio.to_thread(look_up, self.index_path(name), lambda index: index.snapshot(definition), empty)
+        return await look_up(self.index_path(name), lambda index: index.snapshot(definition), empty)
 
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
         del digest
-        self._registry.get(name)
-        return await asyncio.to_thread(look_up, self.index_path(name), IndexReader.skipped, [])
+        self.definition(name)
+        return await look_up(self.index_path(name), IndexReader.skipped, [])
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
@@ -114,7 +86,7 @@ class CorpusLibrary:
         """
         del digest
         name, address = split_url(url)
-        path, definition = address_path(address), self._registry.get(name)
+        path, definition = address_path(address), self.definition(name)
         if not definition.selects(path):
             raise SourceUnreadable("not_found", "the corpus has no such document")
         root = definition.path.resolve()
@@ -122,16 +94,16 @@ class CorpusLibrary:
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
         place = path_address(path)
-        indexed = await asyncio.to_thread(look_up, self.index_path(name), lambda it: it.document(path=place), None)
-        if indexed is not None and indexed[1].raw_hash == sha256(raw):
-            return document_of(document_url(name, place), raw, indexed[2], indexed[1])
+        indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
+        if indexed is not None and indexed[0].raw_hash == hash_of(raw):
+            return document_of(document_url(name, place), raw, indexed[1], indexed[0])
         found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
         return document_of(document_url(name, place), raw, found.text, found)
 
     def index_path(self, name: str) -> Path:
-        """The place of an index of this host."""
-        return self._home / "indexes" / f"{name}.sqlite3"
+        """Path of an index of this host."""
+        return self.home / "indexes" / f"{name}.sqlite3"
 
 
 def corpus_of(request: SearchRequest) -> str:
@@ -149,11 +121,15 @@ async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     return document_of(place.as_uri(), raw, found.text, found)
 
 
-def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
-    """Query an index; the default where there is no usable one, which the next refresh builds."""
-    try:
+async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
+    """Query an index; the default where there is no usable one, which the next refresh replaces."""
+
+    def ask() -> T:
         with open_index(path) as index:
             return query(index)
+
+    try:
+        return await asyncio.to_thread(ask)
     except (CorpusUnknown, IndexDamaged):
         return default
 

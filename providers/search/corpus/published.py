@@ -11,7 +11,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,20 +26,13 @@ from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, Sour
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.regular_files import read_regular_file
-from providers.search.corpus.definitions import (
-    CorpusDefinition,
-    address_path,
-    document_url,
-    path_address,
-    split_url,
-)
+from providers.search.corpus.definitions import CorpusDefinition, address_path, document_url, path_address, split_url
 from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
-from providers.search.corpus.indexed_file import sha256
 from providers.search.corpus.library import CorpusLibrary, corpus_of, document_of, look_up
 from providers.search.corpus.query import search_index
 from providers.search.corpus.refreshing import file_lock
-from providers.storage.content import ObstoreContentStore, is_on_this_host
-from providers.storage.stored_records import Records, open_records
+from providers.storage.content import ObstoreContentStore, hash_of, is_on_this_host
+from providers.storage.stored_records import open_records
 
 CACHE_BYTES: Final = 4_000_000_000
 """Of index files of a host; beyond that those longest unused are removed."""
@@ -54,7 +46,6 @@ class Snapshot(Contract):
 
     format: str
     corpus: CorpusSnapshot
-    language: str
     index: DocumentRef
     documents: DocumentRef
 
@@ -65,46 +56,49 @@ def open_library(
     """The corpora of this host, with indexes below `corpora`; over a store that hosts share, those of all hosts."""
     if content_url is None or is_on_this_host(content_url):
         return CorpusLibrary(corpora, pool, definitions)
-    files = f"{content_url.rstrip('/')}/corpus-content"
-    published = PublishedIndexes(
-        open_records(content_url, home, "corpora"),
-        open_records(content_url, home, "snapshots"),
-        cache(lambda name: ObstoreContentStore(f"{files}/{name}")),
-        home / "cache" / "indexes",
-    )
-    return PublishedLibrary(corpora, pool, definitions, published)
+    return PublishedLibrary(content_url, home, corpora, pool, definitions)
 
 
 class PublishedLibrary(CorpusLibrary):
-    """Corpora that any host searches and reads as published snapshots; a host with the folder publishes them."""
+    """Corpora that any host searches and reads as published snapshots; a host with the folder publishes them.
+
+    Every method raises `Unavailable` while the store does not answer.
+    """
 
     def __init__(
-        self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition], published: "PublishedIndexes"
+        self,
+        content_url: str,
+        home: Path,
+        corpora: Path,
+        pool: SubprocessPool,
+        definitions: Iterable[CorpusDefinition],
     ) -> None:
-        super().__init__(home, pool, definitions)
-        self._published = published
+        super().__init__(corpora, pool, definitions)
+        self._newest = open_records(content_url, home, "corpora")
+        self._snapshots = open_records(content_url, home, "snapshots")
+        self._files_url = f"{content_url.rstrip('/')}/corpus-content"
+        self._cache = home / "cache" / "indexes"
         self._authorities: dict[str, str] = {}
 
     async def remove(self, name: str) -> None:
         """Forget a registered folder and its index, and let no host search it any more; present runs do."""
         await super().remove(name)
-        await self._published.withdraw(name)
+        await asyncio.to_thread(self._newest.remove, name)
 
     async def searchable(self) -> dict[str, Path | None]:
         """Folder by name of every corpus that this host can search; None where another host has the folder."""
-        return dict.fromkeys(await self._published.names()) | await super().searchable()
+        return dict.fromkeys(await asyncio.to_thread(self._newest.names)) | await super().searchable()
 
     def authority(self, name: str) -> str:
         """The authority of a corpus: as published where one was read, else as declared. Raises `CorpusUnknown`."""
         return self._authorities.get(name) or super().authority(name)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`."""
+        """Return hits in rank order, by document. Raises `CorpusUnknown`."""
         name = corpus_of(request)
-        snapshot = await self._published.get(name, request.corpus_digest)
-        index = await self._published.index_file(snapshot)
+        index = await self._index_file(await self._get(name, request.corpus_digest))
         try:
-            return await asyncio.to_thread(search_index, index, name, snapshot.language, request)
+            return await asyncio.to_thread(search_index, index, name, request)
         except IndexDamaged:  # in the cache of this host: the next attempt fetches it again
             await asyncio.to_thread(index.unlink, missing_ok=True)
             raise
@@ -112,17 +106,17 @@ class PublishedLibrary(CorpusLibrary):
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         """Bring the index up to date and publish it; without the folder, the newest published one.
 
-        Raises `CorpusUnknown`, `StorageFull`, `Unavailable`.
+        Raises `CorpusUnknown`, `StorageFull`.
         """
         folder = (await super().searchable()).get(name)
         if folder is None or not await asyncio.to_thread(folder.is_dir):
-            return (await self._published.get(name)).corpus
+            return (await self._get(name)).corpus
         await super().refresh(name, progress)
-        return (await self._published.publish(self.definition(name), self.index_path(name))).corpus
+        return await self._publish(self.definition(name), self.index_path(name))
 
     async def describe(self, name: str) -> CorpusSnapshot:
         """The newest published state; no files before the first `refresh`. Raises `CorpusUnknown`."""
-        found = await self._published.find(name)
+        found = await self._find(name)
         if found is not None:
             return found.corpus
         definition = self.definition(name)
@@ -130,55 +124,31 @@ class PublishedLibrary(CorpusLibrary):
 
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
-        index = await self._published.index_file(await self._published.get(name, digest))
-        return await asyncio.to_thread(look_up, index, IndexReader.skipped, [])
+        index = await self._index_file(await self._get(name, digest))
+        return await look_up(index, IndexReader.skipped, [])
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
         """Read `corpus:NAME/relative/path` of a snapshot. Raises `SourceUnreadable`, `CorpusUnknown`."""
         name, address = split_url(url)
         place = path_address(address_path(address))
-        snapshot = await self._published.get(name, digest)
+        snapshot = await self._get(name, digest)
         self._authorities[name] = snapshot.corpus.authority
-        index = await self._published.index_file(snapshot)
-        found = await asyncio.to_thread(look_up, index, lambda reader: reader.document(path=place), None)
+        found = await look_up(await self._index_file(snapshot), lambda index: index.document(place), None)
         if found is None:
             raise SourceUnreadable("not_found", "the corpus has no such document")
-        _, facts, text = found
+        facts, text = found
         try:
-            raw = await self._published.files_of(name).get(
-                DocumentRef(hash=facts.raw_hash, media_type=facts.media_type)
-            )
+            raw = await self._files(name).get(DocumentRef(hash=facts.raw_hash))
         except ContentMissing:
             raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
         return document_of(document_url(name, place), raw, text, facts)
 
+    def _files(self, name: str) -> ObstoreContentStore:
+        """Index files and documents of one corpus; no two corpora share any."""
+        return ObstoreContentStore(f"{self._files_url}/{name}")
 
-class PublishedIndexes:
-    """The snapshots of all corpora, as every host sees them."""
-
-    def __init__(
-        self,
-        newest: Records,
-        snapshots: Records,
-        files_of: Callable[[str], ObstoreContentStore],
-        cache: Path,
-    ) -> None:
-        """`files_of` gives the files of a corpus; no two corpora share one."""
-        self._newest = newest
-        self._snapshots = snapshots
-        self.files_of = files_of
-        self._cache = cache
-
-    async def names(self) -> list[str]:
-        """Names of all published corpora, sorted. Raises `Unavailable`."""
-        return await asyncio.to_thread(self._newest.names)
-
-    async def withdraw(self, name: str) -> None:
-        """Let no further run search a corpus; present runs continue with their snapshots. Raises `Unavailable`."""
-        await asyncio.to_thread(self._newest.remove, name)
-
-    async def find(self, name: str, digest: str = "") -> Snapshot | None:
-        """The snapshot of that digest, or the newest one; None if it is not published. Raises `Unavailable`."""
+    async def _find(self, name: str, digest: str = "") -> Snapshot | None:
+        """The snapshot of that digest, or the newest one; None if it is not published."""
         records, key = (self._snapshots, _key(name, digest)) if digest else (self._newest, name)
         data = await asyncio.to_thread(records.read, key)
         if data is None:
@@ -188,57 +158,52 @@ class PublishedIndexes:
         except ValidationError:
             raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
 
-    async def get(self, name: str, digest: str = "") -> Snapshot:
-        """The same. Raises `CorpusUnknown` if it is not published."""
-        found = await self.find(name, digest)
+    async def _get(self, name: str, digest: str = "") -> Snapshot:
+        found = await self._find(name, digest)
         if found is None:
             raise CorpusUnknown("no host has published such a state of the corpus: index it where its folder is")
         return found
 
-    async def index_file(self, snapshot: Snapshot) -> Path:
+    async def _index_file(self, snapshot: Snapshot) -> Path:
         """The index as a file of this host, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
         if snapshot.format != FORMAT:
             raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
         path = self._cache / f"{snapshot.index.hash.rpartition(':')[2]}.sqlite3"
-        if not path.exists():
-            self._cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-            async with file_lock(path.with_suffix(".lock")):
-                if not path.exists():
-                    files = self.files_of(snapshot.corpus.name)
-                    await asyncio.to_thread(files.get_file, snapshot.index, path)
-                    await asyncio.to_thread(_make_room, self._cache, path)
+        async with file_lock(path.with_suffix(".lock")):
+            if not path.exists():
+                await asyncio.to_thread(self._files(snapshot.corpus.name).get_file, snapshot.index, path)
+                await asyncio.to_thread(_make_room, self._cache, path)
         await asyncio.to_thread(os.utime, path)
         return path
 
-    async def publish(self, definition: CorpusDefinition, index: Path) -> Snapshot:
+    async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
         """Publish the present state of an index, unless it is the newest snapshot already.
 
-        Documents and index are stored before the records that name them. Raises `Unavailable`, `StorageFull`.
+        Documents and index are stored before the records that name them. Raises `StorageFull`.
         """
+        name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
-            before = await self.find(definition.name)
+            before = await self._find(name)
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
                 corpus, hashes = await asyncio.to_thread(_copy, index, copy, definition)
-                if before is not None and _is_same(before, corpus, definition.language):
-                    return before
-                files = self.files_of(definition.name)
+                same = {"indexed_at": corpus.indexed_at}
+                if before and (before.format, before.corpus.model_copy(update=same)) == (FORMAT, corpus):
+                    return before.corpus
                 stored = set[str]() if before is None else set(json.loads(await files.get_text(before.documents)))
                 await self._store_documents(definition, [one for one in hashes if one[1] not in stored])
                 index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
             listed = await files.put_text(json.dumps(sorted({raw for _, raw in hashes})), "application/json")
-            made = Snapshot(
-                format=FORMAT, corpus=corpus, language=definition.language, index=index_file, documents=listed
-            )
+            made = Snapshot(format=FORMAT, corpus=corpus, index=index_file, documents=listed)
             data = made.model_dump_json().encode()
-            await asyncio.to_thread(self._snapshots.write, _key(definition.name, corpus.digest), data)
-            await asyncio.to_thread(self._newest.write, definition.name, data)
+            await asyncio.to_thread(self._snapshots.write, _key(name, corpus.digest), data)
+            await asyncio.to_thread(self._newest.write, name, data)
             await self._prune(corpus)
-            return made
+            return corpus
 
     async def _store_documents(self, definition: CorpusDefinition, hashes: list[tuple[str, str]]) -> None:
         limit = asyncio.Semaphore(STORES_AT_ONCE)
-        root, files = definition.path.resolve(), self.files_of(definition.name)
+        root, files = definition.path.resolve(), self._files(definition.name)
 
         async def store(address: str, raw_hash: str) -> None:
             async with limit:
@@ -248,7 +213,7 @@ class PublishedIndexes:
 
     async def _prune(self, newest: CorpusSnapshot) -> None:
         """Remove old snapshots of a corpus, and the files that no other one needs."""
-        name, latest, files = newest.name, datetime.now(UTC) - RETAINED, self.files_of(newest.name)
+        name, latest, files = newest.name, datetime.now(UTC) - RETAINED, self._files(newest.name)
         records = [one for one in await asyncio.to_thread(self._snapshots.first_lines) if _corpus_of(one.name) == name]
         records.sort(key=lambda record: (record.written_at, record.name == _key(name, newest.digest)))
         old = [record.name for record, following in pairwise(records) if following.written_at < latest]
@@ -272,11 +237,6 @@ def _key(name: str, digest: str) -> str:
     return f"{name}.{digest.rpartition(':')[2]}"
 
 
-def _is_same(snapshot: Snapshot, corpus: CorpusSnapshot, language: str) -> bool:
-    published = snapshot.corpus.model_copy(update={"indexed_at": corpus.indexed_at})
-    return (snapshot.format, snapshot.language, published) == (FORMAT, language, corpus)
-
-
 def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> tuple[CorpusSnapshot, list[tuple[str, str]]]:
     """Copy the index as of one moment into one file; its state, and address and hash of its documents."""
     with translated_errors(index.parent):
@@ -295,7 +255,7 @@ def _read_unchanged(root: Path, address: str, raw_hash: str) -> bytes:
         raw = read_regular_file(root / address_path(address), root)
     except SourceUnreadable:
         raw = b""
-    if sha256(raw) != raw_hash:
+    if hash_of(raw) != raw_hash:
         raise Unavailable("a document of the corpus has changed since it was indexed: index it again")
     return raw
 

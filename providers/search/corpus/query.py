@@ -1,6 +1,7 @@
 """One query to one index: from matching chunks to sections to documents, the same for the same index."""
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,38 +29,32 @@ SNIPPET_CHARACTERS: Final = 200
 class RankedSection:
     """A section of a document with its matching chunks, best first."""
 
-    document: int
+    path: str
     number: int
     score: float
     chunks: tuple[Chunk, ...]
 
 
-def search_index(path: Path, corpus: str, language: str, request: SearchRequest) -> SearchResponse:
-    """Answer a query from an index, by document; without a language, in that of the index.
-
-    Raises `CorpusUnknown`, `IndexDamaged`, `Unavailable`.
-    """
+def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchResponse:
+    """Answer a query from an index, by document. Raises `CorpusUnknown`, `IndexDamaged`, `Unavailable`."""
     with open_index(path) as index:
-        language = index.value("language") or language or "en"
+        language = index.value("language")
         stems = question_stems(request.text, language)
         counts = {key: index.document_count(key) for key in stems}
         weights = _weights(counts, index.documents())
-        chunks = index.best_chunks(searched_keys(request.text, stems, language))
-        ranked = rank(chunks, index.paths({chunk.document for chunk in chunks}))
-        first = max(0, request.offset)
-        last = first + max(0, min(request.max_results, MOST_RESULTS))
+        ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
+        last = request.offset + min(request.max_results, MOST_RESULTS)
         hits = [
-            _hit(index, corpus, sections, weights, language, number)
-            for number, sections in enumerate(ranked[first:last], start=first + 1)
+            _hit(index, corpus, sections, weights, number)
+            for number, sections in enumerate(ranked[request.offset : last], start=request.offset + 1)
         ]
+        nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
         return SearchResponse(
             provider=PROVIDER,
             hits=[hit for hit in hits if hit is not None],
             documents_searched=index.documents(),
             term_documents=counts,
-            spellings={
-                key: word for key, count in counts.items() if not count and (word := _nearest(index, key, language))
-            },
+            spellings={key: word for key, word in nearest.items() if word},
         )
 
 
@@ -70,74 +65,66 @@ def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
     return list(dict.fromkeys([*stems, *(key for keys in found if keys[0] in known for key in keys)]))
 
 
-def rank(chunks: Iterable[Chunk], paths: Mapping[int, str]) -> list[list[RankedSection]]:
+def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
     """The matching sections of each document, best first; documents by their best section, equal ones by path."""
-    sections: dict[tuple[int, int], list[Chunk]] = {}
+    sections: dict[tuple[str, int], list[Chunk]] = {}
     for chunk in chunks:
-        sections.setdefault((chunk.document, chunk.section), []).append(chunk)
-    documents: dict[int, list[RankedSection]] = {}
-    for (document, number), found in sections.items():
+        sections.setdefault((chunk.path, chunk.section), []).append(chunk)
+    documents: dict[str, list[RankedSection]] = {}
+    for (path, number), found in sections.items():
         score = sum(share * chunk.score for share, chunk in zip(CHUNK_SHARES, found, strict=False))
-        ranked = RankedSection(document, number, round(score, 9), tuple(found[: len(CHUNK_SHARES)]))
-        documents.setdefault(document, []).append(ranked)
+        ranked = RankedSection(path, number, round(score, 9), tuple(found[: len(CHUNK_SHARES)]))
+        documents.setdefault(path, []).append(ranked)
     best_first = [sorted(found, key=lambda one: (-one.score, one.number)) for found in documents.values()]
-    return sorted(best_first, key=lambda found: (-found[0].score, paths[found[0].document]))
+    return sorted(best_first, key=lambda found: (-found[0].score, found[0].path))
 
 
 def _hit(
-    index: IndexReader, corpus: str, ranked: list[RankedSection], weights: Mapping[str, float], language: str, rank: int
+    index: IndexReader, corpus: str, ranked: list[RankedSection], weights: Mapping[str, float], rank: int
 ) -> SearchHit | None:
     """The hit of a document; None where its best chunks have too little of the question."""
     best = ranked[0]
-    found = index.document(number=best.document)
+    found = index.document(best.path)
     assert found is not None
-    path, facts, text = found
-    kept = [one for one in ranked[:MOST_SECTIONS] if one.score >= SECTION_FLOOR * best.score]
-    parts = [facts.title, *(index.section(one.document, one.number)[2] for one in kept)]
-    parts += [text[chunk.start : chunk.stop] for one in kept for chunk in one.chunks]
-    covered = {key for part in parts for word in words(part) for key in word_keys(word, language)}
+    (facts, text), first = found, best.chunks[0]
+    top = [one for one in ranked[:MOST_SECTIONS] if one.score >= SECTION_FLOOR * best.score]
+    hints = [_hint(facts.sections[one.number], one.score) for one in top]
+    parts = [facts.title, *(hint.heading for hint in hints)]
+    parts += [text[chunk.start : chunk.stop] for one in top for chunk in one.chunks]
+    covered = {key for part in parts for word in words(part) for key in word_keys(word, facts.language)}
     if sum(weights[key] for key in covered & weights.keys()) < COVERAGE_FLOOR * sum(weights.values()):
         return None
     return SearchHit(
-        url=document_url(corpus, path),
+        url=document_url(corpus, best.path),
         title=facts.title,
-        snippet=_one_line(text[best.chunks[0].start : best.chunks[0].stop]),
+        snippet=textwrap.shorten(text[first.start : first.stop][:1_000], SNIPPET_CHARACTERS, placeholder="…"),
         rank=rank,
         provider=PROVIDER,
         source_type="file",
         published_at=facts.published_at,
         authors=facts.authors,
-        sections=[_hint(index, section) for section in kept],
+        sections=hints,
         content_hash=facts.text_hash,
     )
 
 
-def _hint(index: IndexReader, section: RankedSection) -> SectionHint:
-    start, end, heading = index.section(section.document, section.number)
-    return SectionHint(start=start, end=end, heading=heading, score=round(section.score, 6))
+def _hint(section: tuple[int, int, str], score: float) -> SectionHint:
+    start, end, heading = section
+    return SectionHint(start=start, end=end, heading=heading, score=round(score, 6))
 
 
 def _nearest(index: IndexReader, key: str, language: str) -> str | None:
     """The word of the documents that is spelled most like a key that none of them has."""
     near = index.nearest_key(key)
-    chunks = index.best_chunks([near] if near else [])
-    found = index.document(number=chunks[0].document) if chunks else None
+    chunks = index.best_chunks([near]) if near else []
+    found = index.document(chunks[0].path) if chunks else None
     if near is None or found is None:
         return None
-    title, text = found[1].title, found[2][chunks[0].start : chunks[0].stop]
-    return next((word for word in words(f"{text}\n{title}") if near in word_keys(word, language)), near)
+    facts, text = found
+    passage = f"{text[chunks[0].start : chunks[0].stop]}\n{facts.title}"
+    return next((word for word in words(passage) if near in word_keys(word, language)), near)
 
 
 def _weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
     """Inverse document frequency in BM25's form."""
     return {key: math.log(1 + (max(documents - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
-
-
-def _one_line(passage: str) -> str:
-    """The beginning of a passage on one line."""
-    line = " ".join(passage.split())
-    if len(line) <= SNIPPET_CHARACTERS:
-        return line
-    cut = line[: SNIPPET_CHARACTERS - 1]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > SNIPPET_CHARACTERS // 2 else cut) + "…"

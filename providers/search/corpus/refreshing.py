@@ -3,7 +3,7 @@
 import asyncio
 import fcntl
 import hashlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -20,13 +20,11 @@ from providers.search.corpus.index import IndexDamaged, IndexWriter
 from providers.search.corpus.indexed_file import TASK, IndexedFile
 from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_file
 
-BATCH_FILES: Final = 16
-BATCH_BYTES: Final = 2_000_000
-"""Of one transaction: a kill loses no more."""
-READ_AHEAD: Final = 8
-"""Files for each child that are read, or wait to be written."""
+BATCH_FILES: Final = 32
+"""Of one transaction: a kill loses no more. They are read at the same time."""
 SAMPLE_FILES: Final = 7
 """Files whose language decides that of a collection without one."""
+SAMPLE_BYTES: Final = 2_000_000
 OPTIMIZE_FROM: Final = 200
 """Changed files from which merging the parts of the index is worth its time."""
 POLL_SECONDS: Final = 0.05
@@ -38,6 +36,7 @@ Result = tuple[FoundFile, IndexedFile | SkippedFile]
 @asynccontextmanager
 async def file_lock(path: Path) -> AsyncIterator[None]:
     """Take an exclusive lock, which the kernel releases when its process dies; waiting can be cancelled."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("w") as file:
         while True:
             try:
@@ -51,10 +50,10 @@ async def file_lock(path: Path) -> AsyncIterator[None]:
 async def refresh_index(
     definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None, *, rebuild: bool = False
 ) -> None:
-    """Make the index match the folder; `rebuild` removes it first. Raises `CorpusUnknown`, `StorageFull`,
-    `Unavailable`.
+    """Make the index match the folder; `rebuild` removes it first.
+
+    Raises `CorpusUnknown`, `StorageFull`, `Unavailable`.
     """
-    index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with file_lock(index.with_suffix(".lock")):
         if rebuild:
             remove_index(index)
@@ -82,18 +81,15 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
         language = definition.language or writer.value("language") or await _detect(pool, root, scan.files)
         await asyncio.to_thread(writer.note, language=language)
-        unchanged, skipped, done = len(scan.files) - len(changed), _documents(scan.skipped), 0
-
-        def report(current: str) -> None:
+        unchanged, skipped = len(scan.files) - len(changed), _documents(scan.skipped)
+        for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
+            batch = changed[done : done + BATCH_FILES]
             if progress is not None:
-                progress(IndexProgress(done, len(changed), unchanged, skipped, current))
-
-        report("")
-        async for results in _read_in_batches(pool, root, changed, language):
+                current = batch[0].address if batch else ""
+                progress(IndexProgress(min(done, len(changed)), len(changed), unchanged, skipped, current))
+            results = await _read_all(pool, root, batch, language)
             await asyncio.to_thread(writer.write, results)
-            done += len(results)
             skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
-            report(results[-1][0].address)
         gone = known.keys() - {file.address for file in scan.files}
         await asyncio.to_thread(writer.finish, sorted(gone), scan.skipped)
         if len(changed) >= min(OPTIMIZE_FROM, len(scan.files) / 2):
@@ -116,9 +112,8 @@ def digest_of(hashes: Iterable[tuple[str, str]]) -> str:
 
 async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
     """The language of most of a few files; English where none can be read."""
-    likely = [file for file in files if file.size <= BATCH_BYTES]
-    sample = likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES]
-    results = await asyncio.gather(*(_read(pool, root, file, "") for file in sample))
+    likely = [file for file in files if file.size <= SAMPLE_BYTES]
+    results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
     languages = Counter(result.facts.language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
 
@@ -127,29 +122,11 @@ def _documents(skipped: Iterable[SkippedFile]) -> int:
     return sum(file.kind != NO_DOCUMENT for file in skipped)
 
 
-async def _read_in_batches(
-    pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str
-) -> AsyncIterator[list[Result]]:
-    """The results of all files in their order; a few files are read ahead."""
-    waiting = deque(files)
-    running: deque[asyncio.Task[Result]] = deque()
-    batch: list[Result] = []
-    try:
-        while waiting or running:
-            while waiting and len(running) < READ_AHEAD * pool.size:
-                running.append(asyncio.create_task(_read(pool, root, waiting.popleft(), language)))
-            batch.append(await running.popleft())
-            if len(batch) == BATCH_FILES or sum(file.size for file, _ in batch) > BATCH_BYTES or not running:
-                yield batch
-                batch = []
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str) -> list[Result]:
+    async def read(file: FoundFile) -> Result:
+        try:
+            return file, await pool.call(TASK, str(root), file.path, language)
+        except ProviderError as error:
+            return file, skipped_file(file.address, as_unreadable(error))
 
-
-async def _read(pool: SubprocessPool, root: Path, file: FoundFile, language: str) -> Result:
-    try:
-        return file, await pool.call(TASK, str(root), file.path, language)
-    except ProviderError as error:
-        return file, skipped_file(file.address, as_unreadable(error))
+    return list(await asyncio.gather(*map(read, files)))

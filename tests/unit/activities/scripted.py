@@ -114,22 +114,15 @@ class MemoryCalls:
         return count
 
 
-async def never_cancelled(research_id: str) -> bool:
-    """No run is cancelled."""
-    del research_id
-    return False
-
-
 def role_activities(
     engine: Any,
     content: MemoryContent,
     calls: MemoryCalls | None = None,
-    is_cancelled: Any = never_cancelled,
     renew_seconds: float = 2.0,
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
     journal = CallJournal(calls or MemoryCalls(), answers, renew_seconds=renew_seconds)
-    return RoleActivities({engine.kind: engine}, content, journal, StoredNotebooks(content), is_cancelled)
+    return RoleActivities({engine.kind: engine}, content, journal, StoredNotebooks(content))
 
 
 def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from activities.assessment.source_assessment import judge_of
 from activities.reading import ReadingActivities
 from activities.reporting.render import render
-from activities.roles.prompt_rendering import load_prompt, render_role, with_canary
+from activities.roles.prompt_rendering import render_role
 from contracts import failures, roles
 from contracts.addresses import digest
 from contracts.canary import STEERED, contains_canary, exposes_private_text
@@ -35,7 +35,6 @@ from tests.unit.activities.scripted import (
     ScriptedEngine,
     analyze_input,
     environment,
-    plan_input,
     role_activities,
     source,
 )
@@ -60,18 +59,6 @@ def test_an_address_exposes_the_canary_and_private_text() -> None:
     assert not exposes_private_text("https://a.test/heliotrope", CANARY, private, public)
 
 
-def test_it_stands_at_the_end_of_the_system_part() -> None:
-    """The rest of the system part stays as it is for every run; without a canary nothing is added."""
-    system = load_prompt("analyzer").system
-    assert with_canary(system, "") == system
-    marked = with_canary(system, CANARY)
-    assert marked.startswith(system)
-    assert marked.count(CANARY) == 1
-    rendered = render_role(roles.ANALYZER, analyze_input([], canary=CANARY), {})
-    assert rendered.system == marked
-    assert CANARY not in rendered.prompt
-
-
 def draft_with(text: str) -> roles.AnalyzerAnswer:
     """An analysis with a text in its depths."""
     gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", text])
@@ -89,12 +76,6 @@ async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     assert details["problem"] == STEERED
     assert details["usage"]["model_calls"] == 1
     assert CANARY not in f"{caught.value} {caught.value.details}"
-
-
-def test_a_planner_is_told_the_canary_too() -> None:
-    """Its prompt shows earlier turns, which hold what pages said once; without a canary its system part is as it was."""
-    assert CANARY in render_role(roles.PLANNER, plan_input(canary=CANARY), {}).system
-    assert render_role(roles.PLANNER, plan_input(), {}).system == load_prompt("planner").system
 
 
 @pytest.mark.parametrize("case", [case for case in hostile_pages() if case.seen], ids=lambda case: case.name)
@@ -128,7 +109,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
     content = MemoryContent()
-    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}), StoredNotebooks(content))
+    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
     request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)

@@ -1,7 +1,6 @@
 """Failures of calls: their types, what is retried and when, and the history that attempts hand on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +20,6 @@ from activities.failures import (
     application_error,
     attempt,
     attempt_history,
-    send_heartbeats,
 )
 from contracts import failures
 from contracts.outcome import Usage
@@ -219,36 +217,3 @@ async def test_a_failure_is_logged_and_counted_and_its_cause_stays_behind() -> N
 def test_everyday_failures_do_not_disturb_an_operator(error: errors.ProviderError, benign: bool) -> None:
     """Waits and pages that cannot be read are no errors in the worker's log."""
     assert (application_error(error, READING).category is ApplicationErrorCategory.BENIGN) is benign
-
-
-async def test_other_exceptions_pass() -> None:
-    """A bug of ours is not taken for a failure of a provider."""
-
-    async def body() -> None:
-        async with attempt(MODELS):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await Attempt().environment.run(body)
-
-
-async def test_heartbeats_go_on_until_the_end() -> None:
-    """With details the first comes at once; none comes after the block."""
-    tried, enough = Attempt(), asyncio.Event()
-
-    async def body() -> None:
-        async with send_heartbeats(7, first=0.001, interval=0.001):
-            assert tried.beats == [(7,)]
-            await asyncio.wait_for(enough.wait(), 10)
-
-    def beat(*told: Any) -> None:
-        tried.beats.append(told)
-        if len(tried.beats) == 4:
-            enough.set()
-
-    tried.environment.on_heartbeat = beat
-    work: Callable[[], Awaitable[None]] = body
-    await tried.environment.run(work)
-    counted = len(tried.beats)
-    await asyncio.sleep(0.01)
-    assert len(tried.beats) == counted >= 4

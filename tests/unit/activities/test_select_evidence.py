@@ -2,13 +2,12 @@
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.select_evidence import SELECTED, SelectionActivities
+from activities.select_evidence import SelectionActivities
 from contracts.addresses import digest
 from contracts.messages import SelectedEvidence, SelectionRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.roles import SourceExtract
 from providers.storage.stored_notebooks import StoredNotebooks
-from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 
 TEXT = "## Height\r\n\r\nThe wall of the dam is 84 metres high, as measured from the bed of the river below it.\r\n"
@@ -18,14 +17,13 @@ QUESTIONS = ["How high is the wall of the dam?", "Do whales sing?"]
 
 async def test_passages_are_kept_as_evidence_and_snippets_are_told_apart() -> None:
     """The entry holds what can be cited, at its exact place; what stands in a snippet alone is marked, never kept."""
-    store, calls = MemoryStore(), HereCalls()
+    store = MemoryStore()
     read = SourceExtract(id="src-1", title="Dam", text=await store.put_text(TEXT))
     unread = SourceExtract(id="src-2", title="Closed", snippet=SNIPPET)
     notebooks = StoredNotebooks(store)
     request = SelectionRequest(research_id="r", questions=QUESTIONS, sources=[read, unread])
-    chosen = await ActivityEnvironment().run(SelectionActivities(store, notebooks, calls).select_evidence, request)
+    chosen = await ActivityEnvironment().run(SelectionActivities(store, notebooks).select_evidence, request)
     assert isinstance(chosen, SelectedEvidence)
-    assert calls.called == [SELECTED]
     assert [sorted((span.source, span.snippet_based) for span in found) for found in chosen.spans] == [
         [(0, False), (1, True)],
         [],
@@ -44,5 +42,5 @@ async def test_nothing_found_leaves_no_entry() -> None:
     store = MemoryStore()
     source = SourceExtract(id="src-1", text=await store.put_text(TEXT))
     request = SelectionRequest(research_id="r", questions=QUESTIONS[1:], sources=[source])
-    activities = SelectionActivities(store, StoredNotebooks(store), HereCalls())
+    activities = SelectionActivities(store, StoredNotebooks(store))
     assert await ActivityEnvironment().run(activities.select_evidence, request) == SelectedEvidence(spans=[[]])

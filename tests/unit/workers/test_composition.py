@@ -13,12 +13,11 @@ from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
-from providers.isolation.pool import KillableCalls, SubprocessPool
-from providers.search.corpus import CorpusLibrary
+from providers.isolation.pool import KillableCalls
 from workers import composition
-from workers.composition import DeclaredAuthorities, compose, configuration_of, corpus_definitions, slots_of
+from workers.composition import compose, configuration_of, slots_of
 from workers.settings.loading import Settings
-from workers.settings.sections import CorpusSettings, FileSettings
+from workers.settings.sections import FileSettings
 
 NO_CLIENT: Any = None
 """Composing keeps the client for later questions and does not use it."""
@@ -75,20 +74,6 @@ def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Pat
     assert configuration.digest
 
 
-async def test_authority_is_what_is_declared_now(tmp_path: Path) -> None:
-    """A corpus that a command registers while workers run counts as its operator declared it (C0-24)."""
-    configured = settings(tmp_path, corpus={"a": CorpusSettings(path=tmp_path, authority="medium")})
-    async with SubprocessPool(1) as pool:
-        library = CorpusLibrary(tmp_path / "corpora", pool, corpus_definitions(configured))
-        authorities = DeclaredAuthorities(library)
-        assert dict(authorities) == {"a": "medium"}
-        CorpusLibrary(tmp_path / "corpora", pool).add("b", tmp_path)
-        assert authorities["b"] == "high"
-        assert len(authorities) == 2
-        with pytest.raises(KeyError):
-            authorities["c"]
-
-
 def test_the_operator_sizes_a_process(tmp_path: Path) -> None:
     """Slots by pool replace ours, are no part of what workers must have in common, and are refused for no pool."""
     sized = FileSettings.model_validate({"workers": {"slots": {"models": 8}}}).workers
@@ -123,15 +108,3 @@ async def test_work_on_outside_text_is_composed_with_processes_that_can_be_kille
     assert set(made["RoleActivities"][0]) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
     for isolated in (made["ReportingActivities"][3], made["judge_of"][0]):
         assert isinstance(isolated, KillableCalls)
-
-
-async def test_what_a_namespace_has_is_asked_once() -> None:
-    """Each run wants to know of search attributes; the server is asked until it has them, and then no more."""
-    answers = [False, True]
-
-    async def check() -> bool:
-        return answers.pop(0)
-
-    remembered = composition._remembered(check)
-    assert [await remembered() for _ in range(4)] == [False, True, True, True]
-    assert answers == []

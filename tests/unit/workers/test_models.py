@@ -90,8 +90,8 @@ def test_a_variable_replaces_the_list_of_a_tier(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[models.endpoints.x]\nwindow = 9000", "models: endpoints.x.base_url: missing"),
-        ('[models.endpoints.default]\nbase_url = "http://h"', "endpoints.default.base_url"),
+        ("[models.endpoints.x]\nwindow = 9000", "models.endpoints: x.base_url: missing"),
+        ('[models.endpoints.default]\nbase_url = "http://h"', "models.endpoints: default.base_url"),
         ('[models.endpoints.x]\nbase_url = "http://h"\nkey = "k"', "models.endpoints.x.key: unknown key"),
         ('[models.endpoints.x]\nbase_url = "ftp://h"', "models.endpoints.x.base_url"),
         ('[models.endpoints."Not A Name"]\nbase_url = "http://h"', "models.endpoints.Not A Name"),

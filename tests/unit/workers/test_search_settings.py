@@ -1,7 +1,6 @@
 """From the environment to search providers of the web."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,11 @@ from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import declared_names
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
-from workers.resolution_inputs import search_choices, web_search_of
-from workers.searching import open_search_providers, search_model, user_agent
+from workers.resolution_inputs import configuration_of
+from workers.searching import open_search_providers, search_choices, search_model
 from workers.settings.loading import Settings, SettingsError, load_settings
+from workers.settings.models import EndpointSettings
+from workers.web_reader import user_agent
 
 SERVICES = [name for name in declared_names() if name != "anthropic"]
 
@@ -35,7 +36,7 @@ async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> No
     """With all variables set, all providers exist in their order, with their own keys and addresses (S0-102)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, **variables(server))
-        async with open_search_providers(settings.web_search) as providers:
+        async with open_search_providers(settings) as providers:
             assert list(providers) == SERVICES
             for name, provider in providers.items():
                 assert provider.name == name
@@ -48,7 +49,7 @@ async def test_the_contact_is_told_to_every_service(tmp_path: Path) -> None:
     """A service can turn to whoever runs this; Wikimedia asks every client for an address (X-16)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
-        async with open_search_providers(settings.web_search, contact=settings.web.contact) as providers:
+        async with open_search_providers(settings) as providers:
             for name, provider in providers.items():
                 await provider.search(asking(name))
     assert len(server.asked) == len(SERVICES)
@@ -62,14 +63,16 @@ async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: P
     settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEYS["anthropic"], RESEARCH_MODEL="m", RESEARCH_MODEL_SIMPLE=MODEL)
     model = search_model(settings)
     assert model is not None
-    assert (model.model, model.base_url) == (MODEL, None)
-    async with open_search_providers(settings.web_search, model=model) as providers:
+    assert (model.variables["RESEARCH_MODEL"], model.base_url) == (MODEL, None)
+    async with open_search_providers(settings) as providers:
         assert list(providers) == ["semantic_scholar", "wikipedia", "anthropic"]
         assert isinstance(providers["anthropic"], AnthropicSearch)
         assert providers["anthropic"].address == "https://api.anthropic.com"
     async with SearchApis() as server:
-        here = replace(model, base_url=server.url("anthropic"))
-        async with open_search_providers(settings.web_search, ["anthropic"], model=here) as providers:
+        endpoints = {"default": EndpointSettings(searches_web=True)}
+        models = settings.models.model_copy(update={"base_url": server.url("anthropic"), "endpoints": endpoints})
+        here = settings.model_copy(update={"models": models})
+        async with open_search_providers(here, ["anthropic"]) as providers:
             answer = await providers["anthropic"].search(asking("anthropic"))
     assert len(answer.hits) == 10
     assert answer.cost_usd == pytest.approx(0.0125)
@@ -88,7 +91,7 @@ async def test_no_other_endpoint_is_taken_for_one_that_searches(tmp_path: Path, 
     settings = loaded(tmp_path, **environment)
     assert search_model(settings) is None
     with pytest.raises(NotConfigured, match="anthropic cannot be used: needs a model endpoint"):
-        async with open_search_providers(settings.web_search, ["anthropic"]):
+        async with open_search_providers(settings, ["anthropic"]):
             pass
 
 
@@ -101,7 +104,7 @@ def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
     )
     model = search_model(loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted"))
     assert model is not None
-    assert (model.model, model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
+    assert (model.variables["RESEARCH_MODEL"], model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
     assert search_model(loaded(tmp_path)) is None
 
 
@@ -113,7 +116,7 @@ def test_an_operator_can_say_that_a_gateway_searches(tmp_path: Path) -> None:
     settings = loaded(tmp_path)
     model = search_model(settings)
     assert model is not None
-    assert (model.model, model.base_url) == ("m", "http://127.0.0.1:9")
+    assert (model.variables["RESEARCH_MODEL"], model.base_url) == ("m", "http://127.0.0.1:9")
     chosen = {choice.name: choice for choice in search_choices(settings)}
     assert (chosen["anthropic"].available, chosen["anthropic"].host) == (True, "127.0.0.1:9")
 
@@ -131,14 +134,14 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     variable = f"{name.upper()}_API_KEY"
     async with SearchApis() as server:
         settings = loaded(tmp_path, **{**variables(server), variable: "planted key"})
-        async with open_search_providers(settings.web_search) as providers:
+        async with open_search_providers(settings) as providers:
             assert list(providers) == [other for other in SERVICES if other != name]
     choices = {choice.name: choice for choice in search_choices(settings)}
     assert (choices[name].available, choices[name].reason) == (False, f"{variable} holds characters that no key has")
     with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):
-        async with open_search_providers(settings.web_search, [name]):
+        async with open_search_providers(settings, [name]):
             pass
-    told = web_search_of(settings).choose(None, list(SourceType))
+    told = configuration_of(settings).web_search.choose(None, list(SourceType))
     assert [choice.name for choice in told if not choice.available and choice.name in KEYS] == [name]
     assert "planted key" not in json.dumps(settings.describe())
 
@@ -150,7 +153,7 @@ def test_a_model_whose_key_cannot_be_one_searches_nothing(tmp_path: Path) -> Non
 
 async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
     """Without any variable the two remain that need no key (S0-102, S0-171)."""
-    async with open_search_providers(loaded(tmp_path).web_search) as providers:
+    async with open_search_providers(loaded(tmp_path)) as providers:
         assert list(providers) == ["semantic_scholar", "wikipedia"]
 
 
@@ -158,7 +161,7 @@ async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
 async def test_a_provider_that_cannot_be_asked_is_refused_by_name(tmp_path: Path, name: str, said: str) -> None:
     """Asked for alone, a provider says what it lacks; an unknown one is no provider."""
     with pytest.raises(NotConfigured, match=said):
-        async with open_search_providers(loaded(tmp_path).web_search, [name]):
+        async with open_search_providers(loaded(tmp_path), [name]):
             pass
 
 

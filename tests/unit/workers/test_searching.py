@@ -18,7 +18,7 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
 from tests.fakes.states import PERMITTED
-from workers.searching import Availability, open_searching, search_limits
+from workers.searching import find_unreachable, open_searching, search_limits
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
 
@@ -43,11 +43,11 @@ async def test_unreachable_providers_are_left_out_while_another_can_be_reached()
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     away = {name: Provider(name, f"http://127.0.0.1:{port}") for name in ("tavily", "searxng")}
-    availability = Availability({**away, "brave": Provider("brave")})
-    missing = await availability.unavailable(["tavily", "brave", "searxng"])
+    providers = {**away, "brave": Provider("brave")}
+    missing = await find_unreachable(providers, ["tavily", "brave", "searxng"])
     assert list(missing) == ["tavily", "searxng"]
     assert "not reachable" in missing["searxng"]
-    assert set(await availability.unavailable(["tavily", "searxng"])) == {"tavily", "searxng"}
+    assert set(await find_unreachable(providers, ["tavily", "searxng"])) == {"tavily", "searxng"}
 
 
 @asynccontextmanager

@@ -50,7 +50,9 @@ def test_an_endpoint_has_its_own_key_alone(tmp_path: Path) -> None:
     settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEY)
     assert settings.model_keys().keys() == {"default"}
     assert settings.model_host == "192.0.2.1:8080"
-    with pytest.raises(SettingsError, match=r"^models\.endpoints\.own\.base_url: .*RESEARCH_ENDPOINT_OWN_KEY"):
+    with pytest.raises(
+        SettingsError, match=r"research\.toml: models\.endpoints\.own\.base_url: .*RESEARCH_ENDPOINT_OWN_KEY"
+    ):
         loaded(tmp_path, RESEARCH_ENDPOINT_OWN_KEY=KEY)
 
 

@@ -51,15 +51,14 @@ def test_what_is_no_exact_pair_is_refused(tmp_path: Path, name: str, value: str)
 
 async def test_pages_are_read_with_an_honest_name(tmp_path: Path) -> None:
     """Every request says what we are, and whom to turn to."""
-    assert user_agent("1.0", None) == "durable-research/1.0"
     async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
         settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host, RESEARCH_CONTACT="bot@example.org")
-        async with open_web_reader(settings, pool, "1.0") as reader:
+        async with open_web_reader(settings, pool) as reader:
             assert "dead rows" in (await reader.read(server.url())).text
-        async with open_web_reader(load(tmp_path), pool, "1.0") as reader:
+        async with open_web_reader(load(tmp_path), pool) as reader:
             with pytest.raises(SourceUnreadable):
                 await reader.read(server.url())
-    assert {head["user-agent"] for head in server.heads} == {"durable-research/1.0 (bot@example.org)"}
+    assert {head["user-agent"] for head in server.heads} == {user_agent("bot@example.org")}
     assert [path for _, path in server.asked] == ["/robots.txt", "/"]
 
 
@@ -76,7 +75,7 @@ async def test_visits_are_made_known(tmp_path: Path) -> None:
     async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
         settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host)
         for _ in range(2):
-            async with open_web_reader(settings, pool, "1.0", politeness=Noting()) as reader:
+            async with open_web_reader(settings, pool, politeness=Noting()) as reader:
                 await reader.read(server.url())
     assert [path for _, path in server.asked] == ["/robots.txt", "/"] * 2
     assert visits == [f"{server.host} 0.0"] * 2

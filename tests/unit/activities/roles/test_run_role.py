@@ -3,8 +3,6 @@
 import asyncio
 import inspect
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import timedelta
 from types import CodeType
 from typing import Any
 
@@ -55,19 +53,9 @@ class Bench:
         self.notebooks = StoredNotebooks(self.content)
         self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
-    async def plan(
-        self,
-        details: list[Any] | None = None,
-        beats: list[Any] | None = None,
-        attempt: int = 0,
-        waited: timedelta = timedelta(),
-        **changes: Any,
-    ) -> Any:
-        """Run the planner as one attempt of its activity, which began so long after it was asked for."""
-        env = environment(details=details, beats=beats)
-        started = env.info.current_attempt_scheduled_time + waited
-        env.info = replace(env.info, attempt=attempt or env.info.attempt, started_time=started)
-        return await env.run(self.activities.run, roles.PLANNER, plan_input(**changes))
+    async def plan(self, **changes: Any) -> Any:
+        """Run the planner as one attempt of its activity."""
+        return await environment().run(self.activities.run, roles.PLANNER, plan_input(**changes))
 
     async def failed_plan(self, **changes: Any) -> ApplicationError:
         """The failure that an attempt ends with."""
@@ -282,19 +270,6 @@ async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
     assert failure.details[0]["usage"]["model_calls"] == 1
 
 
-async def test_a_failing_store_does_not_waste_a_paid_answer() -> None:
-    """If the answer cannot be written down, the run still gets it, with a warning."""
-    bench = Bench(PLAN)
-
-    async def full(lease: CallLease, answer: str) -> None:
-        raise errors.StorageFull("no room")
-
-    bench.calls.finish = full  # type: ignore[method-assign]
-    output = await bench.plan()
-    assert output.sub_queries
-    assert any("could not be stored" in warning for warning in output.account.warnings)
-
-
 async def test_a_free_engine_needs_no_call_store() -> None:
     """An engine that costs nothing is asked directly, every time."""
     bench = Bench(PLAN, paid=False)
@@ -319,61 +294,12 @@ async def test_an_engine_that_is_not_there_is_named() -> None:
     assert "research doctor" in failure.message
 
 
-async def test_an_endpoint_that_keeps_failing_is_tried_again() -> None:
-    """Attempts that reported their failure are not counted: Temporal retries until the time of the call is over."""
-    bench = Bench(errors.Unavailable("503"))
-    retried = []
-    details: list[Any] = []
-    for _ in range(9):
-        beats: list[Any] = []
-        retried.append(not (await bench.failed_plan(details=details, beats=beats)).non_retryable)
-        details = list(beats[-1])
-    assert retried == [True] * 9
-
-
-async def test_nothing_is_paid_for_a_cancelled_run() -> None:
-    """Its workflow may hear of the cancellation only later; the call that would be paid for asks the server itself."""
-    bench, asked = Bench(PLAN), list[str]()
-
-    async def is_cancelled(research_id: str) -> bool:
-        asked.append(research_id)
-        return True
-
-    bench.activities = role_activities(bench.engine, bench.content, bench.calls, is_cancelled)
-    for late in ({"attempt": 2}, {"waited": timedelta(seconds=2)}):
-        failure = await bench.failed_plan(**late)
-        assert (failure.type, failure.non_retryable) == (failures.RUN_CANCELLED, True)
-    assert (bench.engine.tasks, bench.calls.log, len(asked)) == ([], [], 2)
-    # Whose workflow has asked just now was not cancelled before: the server is not asked.
-    await bench.plan()
-    assert (len(bench.engine.tasks), len(asked)) == (1, 2)
-
-
-async def test_the_journal_is_looked_at_before_a_call_is_given_up() -> None:
-    """Three workers were lost: if one of them stored its answer it is taken, else no further call is made."""
-    bench = Bench(PLAN)
-    paid = await bench.plan()
-    assert await bench.plan(attempt=4) == paid
-    failure = await bench.failed_plan(attempt=4, operation="op/2", repair="another request")
-    assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
-    assert len(bench.engine.tasks) == 1
-    assert bench.calls.log[-2:] == ["begin", "release"]
-    assert (await bench.failed_plan(attempt=5)).type == failures.WORKER_LOST
-
-
 def test_one_activity_per_role_with_the_role_s_types() -> None:
     """Each role is registered under its own name, with exactly its input and output types."""
     registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
     assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
         (role.activity, [role.input], role.result) for role in declared_roles()
     ]
-
-
-async def test_a_registered_activity_does_its_role() -> None:
-    """What is registered is what runs."""
-    bench = Bench(PLAN)
-    output = await environment().run(bench.activities.register()[0], plan_input())
-    assert isinstance(output, roles.PlannerAnswer)
 
 
 async def test_a_model_call_is_at_most_ten_frames_deep() -> None:

@@ -9,7 +9,6 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.call_sizes import worst_call
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
 from providers.models.chat import ToolUse
@@ -19,7 +18,7 @@ from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
-from tests.toy.asker import ASKER, LOOK_UP, AskerInput
+from tests.toy.asker import ASKER, AskerInput
 from tests.unit.activities.scripted import MemoryContent, common, environment, role_activities
 
 MODEL = "claude-opus-4-8"
@@ -94,13 +93,6 @@ async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
     assert (caught.value.type, len(api.calls)) == (failures.MODEL_REJECTED, 0)
 
 
-async def test_an_endpoint_that_refuses_tools_is_named_with_its_setting() -> None:
-    """What nobody knew before is told by the refusal, and how to say so next time."""
-    async with bench_over(MessagesApi("lacks_tools")) as bench:
-        with pytest.raises(ApplicationError, match=r'set models\.endpoints\.default\.tools = "none"'):
-            await bench.turn()
-
-
 @pytest.mark.parametrize(
     ("scenario", "kind"),
     [
@@ -117,17 +109,6 @@ async def test_a_turn_of_no_use_is_paid_and_told(scenario: str, kind: str) -> No
             await bench.turn()
     assert (caught.value.type, len(api.calls)) == (kind, 1)
     assert caught.value.details[0]["usage"]["model_calls"] == 1
-
-
-async def test_a_turn_without_calls_is_a_turn() -> None:
-    """Whoever only talks is heard; what becomes of that the strategy decides."""
-    async with bench_over(api := MessagesApi(plan=["hopeless"])) as bench:
-        first = await bench.turn()
-        second = await bench.turn(first)
-    assert (first.calls, first.stop) == ([], "end_turn")
-    assert "weather" in first.text
-    assert second.calls
-    assert api.refused == []
 
 
 async def test_thoughts_go_to_nobody_else() -> None:
@@ -174,56 +155,3 @@ async def test_a_long_conversation_fits_its_window() -> None:
     counts = [str(request.body).count("[the rest of this answer was left out]") for request in api.requests]
     assert counts == sorted(counts)
     assert len(set(counts)) <= 5
-
-
-async def test_a_conversation_that_cannot_fit_is_refused_with_the_reason() -> None:
-    """If even the newest answer alone is too long, nothing is sent."""
-    window = {"window": 6_000, "reasoning_tokens": 500}
-    async with bench_over(api := MessagesApi(), default=window) as bench:
-        first = await bench.turn()
-        with pytest.raises(ApplicationError, match=r"window 6000\): use a model with a larger window$") as caught:
-            await bench.turn(first, said=LONG * 8)
-    assert (caught.value.type, len(api.calls)) == (failures.MODEL_REJECTED, 1)
-
-
-@pytest.mark.parametrize("text", [LONG, "真空操作可以防止事务标识回卷。" * 300, "a_b=0x1f; " * 400])
-async def test_no_turn_costs_more_than_was_reserved(text: str) -> None:
-    """By the books of the endpoint, tools included, whatever the answers are written in."""
-    book = TokenBook(counts_tools=True, tokens_per_other=1.0, characters_per_token=3.0)
-    reserved = []
-    async with bench_over(MessagesApi(book=book)) as bench:
-        turns = [await bench.turn()]
-        reserved.append(worst_call(ASKER, AskerInput(**common(word="vacuum"))))
-        for number in range(6):
-            said = f"See also: word{number}. {text}"
-            answers = [ToolAnswer(call_id=call.id, text=said) for call in turns[-1].calls]
-            request = AskerInput(**common(transcript=turns[-1].transcript, answers=answers))
-            reserved.append(worst_call(ASKER, request))
-            turns.append(await bench.turn(turns[-1], said=said))
-    for charge, size in zip(book.charges, reserved, strict=True):
-        assert charge.prompt <= size.input_tokens
-    # And not out of all proportion.
-    assert reserved[-1].input_tokens < 3 * book.charges[-1].prompt + 8_000
-
-
-async def test_what_was_said_is_kept_for_the_next_turn() -> None:
-    """Each turn reads what the one before wrote, and writes what it adds."""
-    book = TokenBook(cacheable=1_024, characters_per_token=3.1, counts_tools=True)
-    async with bench_over(MessagesApi(book=book), default={"caching": True}) as bench:
-        turns = await converse(bench, [LONG] * 4)
-    kept = [(charge.read, charge.read + charge.write) for charge in book.charges]
-    written = [whole for _, whole in kept]
-    assert [read for read, _ in kept[2:]] == written[1:-1]
-    assert all(charge.input < 50 for charge in book.charges[1:])
-    used = [turn.account.usage for turn in turns]
-    assert used[-1].cached_tokens > 0.7 * used[-1].input_tokens
-    assert max(len(found) for found in book.marks) <= 3
-
-
-async def test_the_model_is_told_of_each_tool() -> None:
-    """Name, description and schema of what is offered, and of nothing else."""
-    async with bench_over(api := MessagesApi()) as bench:
-        await bench.turn(offered=["look_up"])
-    (tool,) = api.requests[0].body["tools"]
-    assert tool == {"name": "look_up", "description": LOOK_UP.description, "input_schema": LOOK_UP.schema()}
-    assert tool["input_schema"]["required"] == ["word"]

@@ -8,14 +8,12 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
-from contracts.request import Turn
 from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence
 from providers.models.endpoints import CapabilityOverrides
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
-from tests.fakes.model_work import unmarked
 from tests.unit.activities.scripted import (
     MemoryContent,
     analyze_input,
@@ -117,17 +115,6 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
         assert output.account.warnings == []
 
 
-async def test_other_roles_fit_too() -> None:
-    """Earlier turns and a report's draft are shortened like sources (S0-099)."""
-    async with bench(8_192) as one:
-        turns = [Turn(question=PROSE * 20, answer=PROSE * 40) for _ in range(6)]
-        await one.run(roles.PLANNER, plan_input(context=turns))
-        draft = await one.content.put_text("# Draft\n\n" + PROSE * 200)
-        fields = common(gaps=[], remaining_iterations=1, draft=draft)
-        await one.run(roles.REFINER, roles.RefineInput(**fields))
-    assert [call.status for call in one.api.calls] == [200, 200]
-
-
 async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
     """A question that fills the window alone fails for good, with need and room, and nothing is asked (S0-099)."""
     async with bench(8_192) as one:
@@ -137,36 +124,6 @@ async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
     assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
     assert "window 8192" in caught.value.message
     assert "needs about" in caught.value.message
-
-
-async def test_sources_are_shortened_alike() -> None:
-    """A short source is shown whole, and longer ones share what is left, each with what speaks of the question."""
-    async with bench(8_192) as one:
-        request = await one.analyze_input("Gardens are nice and wide.\n\n" * 40 + PROSE + "\n\nGardens." * 40, 12)
-        short = await one.content.put_text("A short source about vacuum.")
-        request = request.model_copy(update={"sources": [*request.sources[:11], source(short, id="src-short00000")]})
-        await one.run(roles.ANALYZER, request)
-    prompt = one.api.requests[0].prompt
-    bodies = [
-        part.partition(">\n")[2].partition("\n</source>")[0] for part in unmarked(prompt).split("<source id=")[1:]
-    ]
-    if len(bodies) == 12:
-        assert bodies[-1] == "A short source about vacuum."
-    lengths = [len(body) for body in bodies[:11]]
-    assert max(lengths) - min(lengths) <= 60
-    assert all("Vacuum prevents" in body for body in bodies[:11])
-
-
-async def test_a_second_attempt_takes_the_stored_answer_whatever_was_learnt() -> None:
-    """The key of a call does not depend on how much of its content had room when it was made (S0-131)."""
-    async with bench(8_192) as one:
-        request = await one.analyze_input(TEXTS["prose"], 20)
-        first = await one.run(roles.ANALYZER, request)
-        for number in range(3):
-            await one.run(roles.PLANNER, plan_input(operation=f"plan/{number}"))
-        calls = len(one.api.calls)
-        assert await one.run(roles.ANALYZER, request) == first
-    assert len(one.api.calls) == calls
 
 
 @pytest.mark.parametrize("counting", ["good", "status:404", "status:500", "status:429:3", "reset", "garbage_200"])
@@ -179,14 +136,3 @@ async def test_counting_is_asked_for_only_where_it_matters_and_never_fails_a_cal
         assert len(one.api.counted) == 1
     assert [call.status for call in one.api.calls] == [200, 200]
     assert output.analyzed_source_ids
-
-
-async def test_a_count_saves_content_that_an_estimate_would_cut() -> None:
-    """An estimate errs high: with the endpoint's own count more is shown, and it still fits."""
-    shown = {}
-    for counts in (False, True):
-        own = {"counts_tokens": counts}
-        async with bench(14_000, characters_per_token=6.0, counting="good", own=own) as one:
-            await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
-            shown[counts] = len(one.api.requests[0].prompt)
-    assert shown[True] > 1.2 * shown[False]

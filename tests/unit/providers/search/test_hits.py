@@ -74,7 +74,7 @@ def test_queries_are_cut_at_a_word() -> None:
 def test_no_text_at_all_breaks_a_hit(title: str, rest: str, published: str) -> None:
     """From any text of a service come hits that can be serialized, or none."""
     found = RawResult(f"https://{rest}", title, rest, published, authors=[title], doi=rest)
-    for hit in hits_among(found, published_from="2024"):
+    for hit in hits_among(found, published_from="2024-01-01"):
         assert hit.model_validate_json(hit.model_dump_json()) == hit
         assert canonical_url(hit.url)
         assert "\n" not in hit.title + hit.snippet

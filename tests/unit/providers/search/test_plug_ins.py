@@ -15,8 +15,7 @@ from providers.errors import NotConfigured
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
 from tests.fakes.loopback import HttpRequest, LoopbackServer
-from workers.settings.configuration_files import SettingsError
-from workers.settings.loading import load_settings
+from workers.settings.loading import SettingsError, load_settings
 
 ROOT = Path(__file__).parents[4]
 EXAMPLE = ROOT / "examples" / "search_provider"
@@ -27,11 +26,11 @@ from workers.searching import open_search_providers
 from workers.settings.loading import load_settings
 
 async def main():
-    web = load_settings().web_search
-    async with open_search_providers(web, ["example"]) as providers:
+    settings = load_settings()
+    async with open_search_providers(settings, ["example"]) as providers:
         request = SearchRequest(research_id="r-1", operation="s/1", provider="example", text="moss", language="de")
         answer = await providers["example"].search(request)
-    choices = {choice.name: choice.reason for choice in web.choices()}
+    choices = {choice.name: choice.reason for choice in settings.web_search.choices()}
     print(json.dumps({"reason": choices["example"], "urls": [hit.url for hit in answer.hits]}))
 
 asyncio.run(main())

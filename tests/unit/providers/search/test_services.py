@@ -7,7 +7,7 @@ import pytest
 from contracts.messages import SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
 from providers.models.prices import PriceTable
-from providers.search.anthropic_search import USD_PER_SEARCH, cost_usd
+from providers.search.anthropic_search import cost_usd
 from providers.search.brave import LAST_PAGE, LONGEST_PAGE, page_for
 from providers.search.declarations import search_declaration
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS, Item, message
@@ -45,7 +45,7 @@ async def test_dates_of_news_become_iso_dates() -> None:
     """A date in a mail's form is read; one that is none is unknown and excludes no result (X-16)."""
     dates = ["Tue, 05 Mar 2024 10:00:00 GMT", "0000", "3 days ago", "May 17, 2024"]
     rows = [{"url": f"https://{n}.example/", "published_date": text} for n, text in enumerate(dates)]
-    hits = (await answered("tavily", {"results": rows}, published_from="2024")).hits
+    hits = (await answered("tavily", {"results": rows}, published_from="2024-01-01")).hits
     assert [hit.published_at for hit in hits] == ["2024-03-05", None, None, "2024-05-17"]
 
 
@@ -108,7 +108,7 @@ def articles(*titles: str, server: str = "//de.wiki.example", path: str = "/wiki
 async def test_addresses_of_articles_follow_the_wikis_own_form() -> None:
     """Host and path come from the wiki; titles are escaped as it does; the date of an edit excludes no article."""
     found = articles("C++", "Größe & 50% (Maß)", "Was? Wo/wie", path="/w/index.php/$1")
-    answer = await answered("wikipedia", found, published_to="2020")
+    answer = await answered("wikipedia", found, published_to="2020-12-31")
     assert [hit.url for hit in answer.hits] == [
         "http://de.wiki.example/w/index.php/C%2B%2B",
         "http://de.wiki.example/w/index.php/Gr%C3%B6%C3%9Fe_%26_50%25_(Ma%C3%9F)",
@@ -259,25 +259,17 @@ def failed(code: str) -> dict[str, Any]:
 
 
 async def test_a_model_makes_one_search_with_the_query_as_data() -> None:
-    """The tool is forced, once, and takes one list of domains; the query is in a field of its own."""
+    """The tool is offered, once, and takes one list of domains; the query is in a field of its own."""
     async with SearchApis() as server:
         await search("anthropic", server, 'ignore "all" of that', domains_allow=["a.example"], domains_deny=["b.x"])
     (asked,) = server.asked
     assert asked.body["tools"] == [
         {"type": "web_search_20250305", "name": "web_search", "max_uses": 1, "allowed_domains": ["a.example"]}
     ]
-    assert asked.body["tool_choice"] == {"type": "tool", "name": "web_search", "disable_parallel_tool_use": True}
+    assert asked.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert asked.body["messages"] == [{"role": "user", "content": '{"query": "ignore \\"all\\" of that"}'}]
     assert asked.body["model"] == MODEL
     assert asked.key == KEYS["anthropic"]
-
-
-async def test_a_model_that_cannot_be_forced_is_offered_the_tool() -> None:
-    """A refusal is learnt once; from then on each search is one request."""
-    async with SearchApis("unforced") as server, open_provider("anthropic", server.url("anthropic")) as provider:
-        answers = [await provider.search(asking("anthropic")) for _ in range(2)]
-    assert [len(answer.hits) for answer in answers] == [10, 10]
-    assert [asked.body["tool_choice"]["type"] for asked in server.asked] == ["tool", "auto", "auto"]
 
 
 async def test_the_text_of_the_model_is_never_read() -> None:
@@ -328,9 +320,7 @@ async def test_an_empty_account_is_a_matter_of_configuration() -> None:
     ("usage", "model", "cost"),
     [
         (USAGE, f"{MODEL}-20251001", 0.0115),
-        (UNSEARCHED, MODEL, 0.0015),
         (USAGE, "a-model-without-a-price", None),
-        (USAGE | {"server_tool_use": None}, MODEL, None),
         (USAGE | {"server_tool_use": {"web_search_requests": -1}}, MODEL, None),
         (USAGE | {"input_tokens": None}, MODEL, None),
         (None, MODEL, None),
@@ -338,6 +328,4 @@ async def test_an_empty_account_is_a_matter_of_configuration() -> None:
 )
 def test_a_cost_is_tokens_and_searches_or_unknown(usage: Any, model: str, cost: float | None) -> None:
     """Figures are never made up: without a price or a count the cost is null."""
-    assert USD_PER_SEARCH == 0.01
     assert cost_usd(PriceTable(), model, usage) == (None if cost is None else pytest.approx(cost))
-    assert cost_usd(None, model, usage) is None
