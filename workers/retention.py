@@ -1,4 +1,4 @@
-"""Removal of runs from everywhere they left something: one, those of long ago, or all whose time is over."""
+"""Removal of runs with everything that was stored for them: one, old ones, or all whose time is over."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from contracts.evidence import DocumentRef
 from contracts.texts import plural
 from providers.errors import ProviderError
 from providers.interfaces import CallStore, ContentStore, SessionStore, SharedStore
-from providers.shared.paid_calls import KEPT_SECONDS
+from providers.shared.paid_calls import STORED_SECONDS
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -36,14 +36,13 @@ class UsesUnknown(ProviderError):
 
 @dataclass(frozen=True)
 class Removed:
-    """Counts of removed things; `kept` is the reason why documents stay for now, if any do."""
+    """Counts of removed things; `remaining` is the reason why documents stay for now, if any do."""
 
     runs: int = 0
     documents: int = 0
     answers: int = 0
-    histories: tuple[str, ...] = ()
-    """The server's ids of the histories that it was asked to delete."""
-    kept: str = ""
+    histories: int = 0
+    remaining: str = ""
 
 
 class Retention:
@@ -73,15 +72,15 @@ class Retention:
         `SharedStateUnavailable`, `RPCError`.
         """
         documents = await self._sessions.documents()
-        answers, histories, left, runs = 0, list[str](), set[str](), 0
+        answers, histories, runs, unnamed = 0, 0, 0, set[str]()
         for research_id in research_ids:
             answers += await self._calls.forget(research_id)
-            left |= documents.get(research_id) or frozenset()
+            unnamed |= documents.get(research_id) or frozenset()
             histories += await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
             runs += 1
-        gone, kept = await self._remove_unused(left)
-        return Removed(runs, gone, answers, tuple(histories), kept)
+        gone, remaining = await self._remove_unused(unnamed)
+        return Removed(runs, gone, answers, histories, remaining)
 
     async def sweep(self, research_ids: Iterable[str]) -> Removed:
         """Remove runs, then every document that no run names and that is older than the journal of calls.
@@ -96,8 +95,8 @@ class Retention:
         try:
             used, earliest = await self._used()
         except UsesUnknown as error:
-            return replace(removed, kept=removed.kept or f"documents that no run names are kept ({error})")
-        settled = datetime.now(UTC) - timedelta(seconds=KEPT_SECONDS)
+            return replace(removed, remaining=removed.remaining or f"documents that no run names stay ({error})")
+        settled = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
         others = await self._content.delete_others(used, unless_put_since=min(settled, earliest or settled))
         return replace(removed, documents=removed.documents + others)
 
@@ -108,7 +107,7 @@ class Retention:
         try:
             used, earliest = await self._used()
         except UsesUnknown as error:
-            return 0, f"{_kept(len(documents))} ({error})"
+            return 0, f"{_remaining(len(documents))} ({error})"
         unused = documents - used
         gone = [
             digest
@@ -116,7 +115,7 @@ class Retention:
             if await self._content.delete(DocumentRef(hash=digest), unless_put_since=earliest)
         ]
         left = len(unused) - len(gone)
-        return len(gone), f"{_kept(left)} while a run that may use them is going on" if left else ""
+        return len(gone), f"{_remaining(left)} while a run that may use them is going on" if left else ""
 
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents that sessions name, and when the oldest open run began; None if none is open.
@@ -134,10 +133,10 @@ class Retention:
     async def _open_runs(self) -> dict[str, datetime]:
         return {} if self._client is None else await open_runs(self._client)
 
-    async def _delete_histories(self, research_id: str) -> list[str]:
+    async def _delete_histories(self, research_id: str) -> int:
         if self._client is None:
-            return []
-        removed = []
+            return 0
+        removed = 0
         agents = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "{research_id}/"'
         query = f'({OUR_TYPE} AND WorkflowId="{research_id}") OR ({agents})'
         async for run in self._client.list_workflows(query):
@@ -150,7 +149,7 @@ class Retention:
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
-            removed.append(run.run_id)
+            removed += 1
         return removed
 
 
@@ -168,8 +167,10 @@ async def sweep_now_and_then(retention: Retention, days: int, shared: SharedStor
         try:
             if await shared.swap(SWEPT, None, b"1", SWEPT_EVERY_SECONDS):
                 removed = await retention.sweep(await retention.older_than(timedelta(days=days)))
-                if removed.runs or removed.documents or removed.kept:
-                    logger.info("retention.swept", runs=removed.runs, documents=removed.documents, kept=removed.kept)
+                if removed.runs or removed.documents or removed.remaining:
+                    logger.info(
+                        "retention.swept", runs=removed.runs, documents=removed.documents, remaining=removed.remaining
+                    )
         except (ProviderError, RPCError) as error:
             logger.warning("retention.not_swept", error=type(error).__name__)
             with suppress(ProviderError):
@@ -177,5 +178,5 @@ async def sweep_now_and_then(retention: Retention, days: int, shared: SharedStor
         await asyncio.sleep(SWEPT_EVERY_SECONDS / 6)
 
 
-def _kept(count: int) -> str:
-    return f"{plural(count, 'document')} {'is' if count == 1 else 'are'} kept"
+def _remaining(count: int) -> str:
+    return f"{plural(count, 'document')} {'stays' if count == 1 else 'stay'}"

@@ -36,9 +36,9 @@ def _import_nothing_from_here() -> None:
 def _run() -> int:
     _import_nothing_from_here()
     from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
-    from workers.private_files import keep_files_private  # noqa: PLC0415
+    from workers.private_files import restrict_files_to_owner  # noqa: PLC0415
 
-    keep_files_private()
+    restrict_files_to_owner()
     try:
         app()
     except SystemExit as end:

@@ -67,7 +67,7 @@ async def delete(
     counted = (
         (removed.documents, "document"),
         (removed.answers, "journalled call"),
-        (len(removed.histories), "history"),
+        (removed.histories, "history"),
     )
     print_result(f"removed {described}: {', '.join(plural(count, noun) for count, noun in counted)}")
     return ExitCode.COMPLETED
@@ -87,8 +87,8 @@ async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool)
             f"{error}; the other runs were not removed: delete them once `research doctor` reports the store as ok",
             ExitCode.FAILED,
         ) from None
-    if removed.kept:
-        print_progress(f"{removed.kept}; `research delete --older-than DAYS` removes them later")
+    if removed.remaining:
+        print_progress(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     return removed
 
 

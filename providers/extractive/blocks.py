@@ -51,6 +51,13 @@ def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     return tuple(block for block in found if not _lists_links(text, block, titles))
 
 
+@lru_cache(maxsize=64)
+def candidates_of(text: str) -> tuple[PassageBlock, ...]:
+    """Return what may be a passage: each block but listings, and short neighbours together."""
+    blocks = blocks_of(text)
+    return (*(block for block in blocks if block.kind is not Kind.CODE), *_together(blocks))
+
+
 @dataclass
 class _Cutter:
     """Goes through the lines once; `run` is the block that is being read."""
@@ -161,7 +168,7 @@ def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
     return 3 * sum(_is_label(line.rstrip()) for line in lines if line.strip()) > 2 * len(lines)
 
 
-def together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
+def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
     """Yield neighbouring blocks of one section as one block each, as long as they are short.
 
     So a list comes with its introduction, a table with its header, and short paragraphs with each other.

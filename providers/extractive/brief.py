@@ -16,7 +16,7 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.texts import shorten
-from providers.extractive.ranking import FLOOR, Passage, Ranking, distinct
+from providers.extractive.ranking import FLOOR, Passage, Ranking
 from providers.text import language_data, meaning_words, stem
 
 FIRST_PASSAGES: Final = 10
@@ -33,12 +33,12 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Quote the passages of one sub-query that reach the floor."""
-    ranking = Ranking(task, documents, task.query if task.sub_query.facet == OTHER_FORM else task.sub_query.text)
+    ranking = Ranking(task, documents, task.sub_query.text)
     passages = [one for one in ranking.passages() if one.coverage >= FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
     silent = not passages and task.sub_query.facet != OTHER_FORM
     return AnalyzerAnswer(
-        findings=[_finding(one, ranking.text(one)) for one in distinct(passages, task.max_findings)],
+        findings=[_finding(one, ranking.text(one)) for one in ranking.distinct(passages, task.max_findings)],
         gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if silent else [],
     )
 
@@ -57,7 +57,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     say = language_data(task.language).brief
     ranking = Ranking(task, documents, task.query)
     ids = {(item.source_id, item.start, item.end): item.id for item in task.evidence if item.source_id in ranking.texts}
-    found = distinct(
+    found = ranking.distinct(
         sorted((ranking.at(*place) for place in ids), key=lambda one: (-one.score, one.source.id, one.start)),
         FIRST_PASSAGES + MORE_PASSAGES,
     )
@@ -76,18 +76,18 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
             for one in part:
                 place = (one.source.id, one.start, one.end)
                 lines += [_caption(one), "", *_quote(ranking.text(one), f"[{ids[place]}]"), ""]
-    uncovered = _uncovered(task, found, say)
+    uncovered = _uncovered(task, ranking, found, say)
     if uncovered or not found:
         lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
     return SynthesizerAnswer(markdown="\n".join(lines).rstrip() + "\n")
 
 
-def _uncovered(task: WriteInput, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
+def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
     """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
     words = dict.fromkeys(meaning_words(task.query, task.language))
     keys = {word: stem(word, task.language) for word in words}
     absent = [word for word in words if task.term_documents.get(keys[word]) == 0]
-    shown = {key for one in found for key in (*one.keys, *one.above)}
+    shown = {key for one in found for key in (*ranking.keys(one), *one.above)}
     missing = [word for word in words if keys[word] not in shown and word not in absent]
     lines = []
     if absent:

@@ -1,6 +1,6 @@
 """Limits of outside services, agreed on by all workers: a pause after refusals, and the configured rate.
 
-One value a service holds until when nobody calls it and when the next call is due. It delays calls and fails none: a
+One value per service: the end of the pause, and the time when the next call is due. It delays calls and fails none: a
 call that must wait longer than a moment raises `RateLimited` with the time to wait, and Temporal makes it again.
 """
 
@@ -23,10 +23,10 @@ SLEEP_SECONDS: Final = 5.0
 LONGEST_PAUSE_SECONDS: Final = 30.0
 """Pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this."""
 LONGEST_NAMED_SECONDS: Final = 3_600.0
-"""The longest time that a service's own Retry-After is believed."""
+"""The longest time that a Retry-After of a service is obeyed."""
 PROBE_SECONDS: Final = 1.0
 """While a service fails, one call a second finds out whether it answers again."""
-KEPT_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
+STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class SharedLimiter:
     """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
 
     def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:
-        self._services = SharedValue(store, ServiceState, KEPT_SECONDS)
+        self._services = SharedValue(store, ServiceState, STORED_SECONDS)
         self._limits = dict(limits_by_service)
 
     @asynccontextmanager

@@ -15,7 +15,7 @@ WRITE_PAUSES: Final = (0.5, 2.0)
 """Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
 FORGOTTEN_SECONDS: Final = 86_400.0
 """How long a late answer of a deleted run is refused: longer than any call takes."""
-KEPT_SECONDS: Final = 3 * 86_400.0
+STORED_SECONDS: Final = 3 * 86_400.0
 """How long an answer stays from the moment it is written: a run lasts a day at most, and is resumed soon."""
 
 
@@ -96,7 +96,7 @@ class SharedCallStore:
         current = await self._leases.get(_lease_key(lease))
         if _owner(current.value) == lease.owner or not await self._is_forgotten(lease.research_id):
             written = answer.encode("utf-8", "surrogatepass")
-            await self._store.swap(_answer_key(lease), None, written, KEPT_SECONDS)
+            await self._store.swap(_answer_key(lease), None, written, STORED_SECONDS)
         await self.release(lease)
 
     async def _extend(self, lease: CallLease, current: bytes | None, now: float, seconds: float) -> bool:

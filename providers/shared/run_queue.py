@@ -47,7 +47,7 @@ class QueueLimits:
         return self.at_once if self.at_once_per_tenant is None else min(self.at_once, self.at_once_per_tenant)
 
 
-class Holder(BaseModel):
+class QueuedRun(BaseModel):
     """A run that goes on or waits."""
 
     id: str
@@ -60,8 +60,8 @@ class Holder(BaseModel):
 class QueueState(BaseModel):
     """The queue. Times are seconds since the epoch by the store's clock."""
 
-    running: list[Holder] = []
-    waiting: list[Holder] = []
+    running: list[QueuedRun] = []
+    waiting: list[QueuedRun] = []
     looked: float = 0.0
     """When the list of open runs was read last."""
 
@@ -71,15 +71,15 @@ def pause_at(place: int) -> float:
     return min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
 
 
-def begin_order(state: QueueState, limits: QueueLimits) -> Iterator[Holder]:
+def begin_order(state: QueueState, limits: QueueLimits) -> Iterator[QueuedRun]:
     """Yield the waiting runs in the order in which they may begin: tenants with the fewest runs go first.
 
     Of one tenant, the run that waits longest is first. Tenants at their limit are omitted.
     """
-    counts = Counter(holder.tenant for holder in state.running)
-    queues: dict[str, deque[Holder]] = {}
-    for holder in sorted(state.waiting, key=lambda one: (one.since, one.id)):
-        queues.setdefault(holder.tenant, deque()).append(holder)
+    counts = Counter(run.tenant for run in state.running)
+    queues: dict[str, deque[QueuedRun]] = {}
+    for run in sorted(state.waiting, key=lambda one: (one.since, one.id)):
+        queues.setdefault(run.tenant, deque()).append(run)
     heap = [(counts[tenant], queue[0].since, tenant) for tenant, queue in queues.items()]
     heapq.heapify(heap)
     while heap:
@@ -99,7 +99,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
         return QueueTurn()
     mine = next((one for one in state.waiting if one.id == research_id), None)
     if mine is None:
-        mine = Holder(id=research_id, tenant=tenant, since=now, until=now)
+        mine = QueuedRun(id=research_id, tenant=tenant, since=now, until=now)
         state.waiting.append(mine)
     order = list(begin_order(state, limits))
     place = next((number for number, one in enumerate(order) if one is mine), None)

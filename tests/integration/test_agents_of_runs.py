@@ -210,7 +210,7 @@ async def test_what_agents_leave_on_the_server_goes_with_their_run(client: Clien
         while len([run async for run in client.list_workflows(listed)]) < 6:
             await asyncio.sleep(0.1)
         removed = await retention.remove(["r-gone"])
-        assert len(removed.histories) == 4
+        assert removed.histories == 4
         left = {agent.workflow_id for agent in shown[1].agents}
         while {run.id async for run in client.list_workflows(listed)} != left:
             await asyncio.sleep(0.1)

@@ -21,19 +21,19 @@ MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
 SPECIAL: Final = b"\\*?[]"
 
-HELD: Final = """
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' then held = false end
+CURRENT: Final = """
+local current = redis.pcall('GET', KEYS[1])
+if type(current) == 'table' then current = false end
 """
 """A key that is no string is not ours and counts as nothing."""
-GET: Final = f"""{HELD}
+GET: Final = f"""{CURRENT}
 local now = redis.call('TIME')
-return {{held, now[1], now[2]}}
+return {{current, now[1], now[2]}}
 """
-SWAP: Final = f"""{HELD}
+SWAP: Final = f"""{CURRENT}
 if ARGV[1] == '' then
-  if held then return 0 end
-elseif held ~= ARGV[2] then return 0 end
+  if current then return 0 end
+elseif current ~= ARGV[2] then return 0 end
 if ARGV[3] == '' then redis.call('DEL', KEYS[1])
 elseif ARGV[5] == '' then redis.call('SET', KEYS[1], ARGV[4])
 else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end

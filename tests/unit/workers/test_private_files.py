@@ -11,7 +11,7 @@ import pytest
 
 from client.cli.reports import write_atomically
 from workers import private_files
-from workers.private_files import files_of_person, keep_files_private, umask_of_person
+from workers.private_files import files_of_person, restrict_files_to_owner, umask_of_person
 
 
 def mode(path: Path) -> int:
@@ -24,14 +24,14 @@ def person(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process of a person whose umask is 022."""
     monkeypatch.setattr(private_files, "_umask_of_person", None)
     before = os.umask(0o022)
-    keep_files_private()
+    restrict_files_to_owner()
     yield
     os.umask(before)
 
 
 def test_what_a_process_creates_is_private(tmp_path: Path, person: None) -> None:
     """Files and folders of the process and of its children are for the owner; calling it twice changes nothing."""
-    keep_files_private()
+    restrict_files_to_owner()
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
     subprocess.run([sys.executable, "-c", "open('child', 'w')"], cwd=tmp_path, check=True)

@@ -123,7 +123,7 @@ def test_documents_stay_while_a_run_that_may_use_them_is_open(home: Path, server
     server.open = [timedelta(minutes=10)]
     done = research("delete", "one", "--yes")
     assert (done.exit_code, sessions(home)) == (0, {"other"})
-    assert "1 document is kept while a run that may use them is going on" in done.stderr
+    assert "1 document stays while a run that may use them is going on" in done.stderr
     assert exist(home, document) == [True]
     server.open = []
     put_long_ago(home, document)

@@ -32,7 +32,7 @@ class Hall:
 
     def running(self) -> Counter[str]:
         """How many runs of each tenant go on."""
-        return Counter(holder.tenant for holder in self.state.running)
+        return Counter(run.tenant for run in self.state.running)
 
 
 def test_no_more_go_on_than_there_is_room_for() -> None:

@@ -1,0 +1,169 @@
+"""Passages: what is shown for a question, word for word, and what is not."""
+
+import pytest
+
+from tests.unit.providers.extractive.shelf import MANUAL, Shelf
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who designed the Kelvar pump?", "designed by Ada Lindqvist"),
+        ("How often is the filter of the Kelvar pump changed?", "every 400 hours"),
+        ("What is the default of the flow limit?", "40 l/min"),
+        ("At which pressure does an alarm ring?", "6 bar"),
+        ("What is restart_delay?", "How long the pump waits"),
+        ("How long does the pump wait before it starts after a failure?", "The default is 30"),
+        ("Which kinds of boilers are there?", "system boilers, which have a tank"),
+        ("Who checks the burner of a boiler?", "certified engineer"),
+        ("How do I start the pump again?", "kelvarctl start"),
+        ("How do I change the filter?", "Close the inlet valve"),
+    ],
+)
+def test_the_expected_passage_is_among_the_first_three(question: str, expected: str) -> None:
+    """Paragraphs, list items, rows and terms are found by the rare words of a question."""
+    assert any(expected in passage for passage in Shelf().passages(question)[:3])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who won the football championship in Norway?",
+        "How do I deploy Kubernetes on the pump?",
+        "What is a flux capacitor?",
+    ],
+)
+def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
+    """A passage below the floor is not shown; a gap names what was asked."""
+    analysis = Shelf().analyze(question)
+    assert analysis.findings == []
+    assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
+
+
+def test_a_search_in_another_form_leaves_no_gap() -> None:
+    """Only the question in its own words does."""
+    assert Shelf().analyze("flux capacitor settings", facet="form").gaps == []
+
+
+def test_a_pronoun_brings_the_sentence_before_it() -> None:
+    """A passage that opens with a pronoun is shown with what it stands for."""
+    long = " ".join(f"Room {number} has a window to the garden." for number in range(48))
+    text = f"# House\n\n{long} The Kelvar pump stands in the cellar. It was painted green by Olga. {long}\n"
+    (first, *_) = Shelf({"House": text}).passages("Who painted it green?")
+    assert first.startswith("The Kelvar pump stands in the cellar. It was painted green")
+
+
+def test_a_pronoun_at_the_beginning_of_a_paragraph_brings_the_paragraph_before() -> None:
+    """Its last sentence, to be exact."""
+    text = "# House\n\nRooms are cold. The Kelvar pump stands in the cellar.\n\nIt was painted green by Olga Brand.\n"
+    (first, *_) = Shelf({"House": text}).passages("Who is Olga Brand?")
+    assert first == "The Kelvar pump stands in the cellar.\n\nIt was painted green by Olga Brand."
+
+
+def test_a_sentence_that_corrects_stays_with_what_it_corrects() -> None:
+    """“However, …” is not cut off."""
+    filler = " ".join(f"Chapter {number} deals with the valves of the year {1900 + number}." for number in range(24))
+    text = f"# Seals\n\n{filler} Seals of rubber last a year. However, those made before 1999 last a month. {filler}\n"
+    assert any(
+        "However, those made before 1999" in each
+        for each in Shelf({"Seals": text}).passages("How long do seals of rubber last?")
+    )
+
+
+def test_a_row_is_shown_under_the_header_of_its_table() -> None:
+    """A short table is quoted with its header; of a long one the caption has it."""
+    assert "| Setting | Default | Meaning |" in Shelf().passages("What does flow_limit mean?")[0]
+    rows = "\n".join(
+        f"| option_{number} | {number} s | time that step number {number} may take at most |" for number in range(40)
+    )
+    brief = Shelf({"Options": f"# Options\n\n| Name | Value | Meaning |\n| --- | --- | --- |\n{rows}\n"}).brief(
+        "What is option_31?"
+    )
+    assert "Name · Value · Meaning" in brief
+    assert "> option\\_31 · 31 s" in brief or "> option_31 · 31 s" in brief
+
+
+def test_an_item_is_shown_with_the_introduction_of_its_list() -> None:
+    """In the passage where there is room, else in the caption."""
+    assert Shelf().passages("Which boilers need no tank?")[0].startswith("The three kinds of boilers are:")
+    items = "\n".join(f"- part {number} of the machine, delivered in week {number} by lorry" for number in range(40))
+    brief = Shelf({"Parts": f"# Parts\n\nThese parts are ordered in Malmö:\n\n{items}\n"}).brief("What is part 33?")
+    assert "(These parts are ordered in Malmö:)" in brief
+
+
+def test_code_belongs_to_the_step_that_announces_it() -> None:
+    """The listing is quoted with the sentence that ends in a colon, a list with the one that announces it."""
+    text = "# Start\n\nStart the pump with this command:\n\n```\nkelvarctl start --slow\n```\n\nThen wait.\n"
+    assert Shelf({"Start": text}).passages("Which command starts the pump?")[0].endswith("kelvarctl start --slow\n```")
+    assert any(
+        each.endswith("stand behind a fireplace") for each in Shelf().passages("Which kinds of boilers are there?")
+    )
+
+
+def test_near_duplicates_and_indexes_are_not_shown() -> None:
+    """The same words on another page, lines of an index: neither tells more."""
+    shown = Shelf().passages("How often is the filter of the Kelvar pump changed?")
+    assert sum("every 400 hours" in passage for passage in shown) == 1
+    assert not any("Pumps, 12" in passage for passage in shown)
+
+
+def test_what_the_request_excludes_is_not_quoted() -> None:
+    """Other passages take the place."""
+    shown = Shelf().passages("seals of the Kelvar pump filter", exclude=["1999"])
+    assert shown
+    assert not any("1999" in passage for passage in shown)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "expected"),
+    [
+        ("de", "Wer hat die Brücke gebaut?", "Die alten Brücken wurden 1880 von Karl Behrend gebaut.", "Karl Behrend"),
+        ("fr", "Qui a construit le pont ?", "Les ponts ont été construits en 1880 par Claire Aubert.", "Claire Aubert"),
+        ("es", "¿Quién construyó el puente?", "Los puentes fueron construidos en 1880 por Marta Gil.", "Marta Gil"),
+        ("it", "Chi ha costruito il ponte?", "I ponti furono costruiti nel 1880 da Piero Conti.", "Piero Conti"),
+        ("pt", "Quem construiu a ponte?", "As pontes foram construídas em 1880 por Rui Melo.", "Rui Melo"),
+        ("nl", "Wie heeft de brug gebouwd?", "De bruggen zijn in 1880 gebouwd door Jan de Wit.", "Jan de Wit"),
+    ],
+)
+def test_stems_and_stop_words_are_those_of_the_language(language: str, question: str, text: str, expected: str) -> None:
+    """Nothing else depends on it; the brief speaks it."""
+    shelf = Shelf({"A": f"# A\n\n{text}\n", "B": "# B\n\n1880.\n"}, language)
+    assert any(expected in passage for passage in shelf.passages(question))
+    assert "No language model" not in shelf.brief(question)
+
+
+def test_the_brief_shows_passages_and_judges_none() -> None:
+    """Title, the one line, counts, passages with title, heading path and marker; the same bytes every time."""
+    brief = Shelf().brief("How often is the filter of the Kelvar pump changed?")
+    lines = brief.splitlines()
+    assert lines[0] == "# How often is the filter of the Kelvar pump changed?"
+    assert lines[2] == (
+        "> No language model was used. These passages match your question best; none was judged to be the answer."
+    )
+    assert lines[4] == "> Documents searched: 100 · read: 4 · cited: 1"
+    assert lines[6] == "## Passages"
+    assert lines[8].startswith("*Pumps")
+    assert "[ev-0]" in brief
+    assert brief == Shelf(dict(MANUAL)).brief("How often is the filter of the Kelvar pump changed?")
+
+
+def test_the_brief_names_the_words_that_nothing_covers() -> None:
+    """Words that no document has, with the nearest spelling that one has, and words that no passage has."""
+    brief = Shelf().brief("Kelvar pump filtre burner", spellings={"filtr": "filter"})
+    assert "- In none of 100 documents: filtre (nearest spelling: filter)." in brief
+    brief = Shelf().brief("What is a flux capacitor?")
+    assert "> No language model was used. No passage matches enough of your question." in brief
+    assert "- In none of 100 documents: flux, capacitor." in brief
+    assert "## Passages" not in brief
+
+
+def test_a_run_that_was_cut_short_says_why() -> None:
+    """In words, above the passages."""
+    assert "Cut short: " in Shelf().brief("Kelvar pump filter", cut_short="user_stopped")
+
+
+def test_words_of_a_source_are_no_markup() -> None:
+    """They are shown as they are; inline code stays code, and nothing looks like a marker of ours."""
+    text = "# Odd\n\nThe *zeta* value is [ev-1234567890] in `zeta_max` <b>and</b> costs 5 $ | 1. of it, zeta says.\n"
+    brief = Shelf({"Odd": text}).brief("What is the zeta value?")
+    assert r"The \*zeta\* value is \[ev-1234567890\] in `zeta_max` \<b\>and\</b\> costs 5 \$ \| 1. of it" in brief
