@@ -46,12 +46,11 @@ from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
 from workers.retention import Retention, open_runs, sweep_now_and_then
-from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
-from workers.web_reader import open_web_reader
+from workers.web_access import open_searching, open_web_reader, search_limits
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
