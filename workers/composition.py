@@ -46,12 +46,11 @@ from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version
 from workers.retention import Retention, open_runs, sweep_now_and_then
-from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
-from workers.web_reader import open_web_reader
+from workers.web_access import open_searching, open_web_reader, search_limits
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
@@ -249,31 +248,21 @@ def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModel
 
 
 def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
-    """The configured limits by service, under the names by which the engine asks the limiter."""
-    return {
-        f"model/{name}": ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
-        for name, endpoint in settings.models.endpoints.items()
-        if endpoint.requests_per_minute is not None or endpoint.tokens_per_minute is not None
-    }
+    """Return the configured limits by service, under the names of the engine's permits."""
+    limited = settings.models.endpoints.items()
+    return {f"model/{name}": ServiceLimits(each.requests_per_minute, each.tokens_per_minute) for name, each in limited}
 
 
 def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
-    models = settings.models
-    chat = _chat(settings, name, models.address_of(name))
-    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name))
-
-
-def _chat(settings: Settings, name: str, address: str | None) -> Chat:
     # The SDK takes as long to import as everything else together; without a model it is not needed.
     from providers.models.anthropic_chat import DEFAULT_BASE_URL, AnthropicChat  # noqa: PLC0415
 
-    key = settings.model_keys().get(name)
-    setting = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else f"models.endpoints.{name}.base_url"
-    places = EndpointPlaces(key_variable(name), setting)
+    models, key = settings.models, settings.model_keys().get(name)
+    address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.place_of_address(name))
+    places = EndpointPlaces(key_variable(name), address)
+    secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
     try:
-        return AnthropicChat(
-            api_key=key.get_secret_value() if key else None, base_url=address or DEFAULT_BASE_URL, places=places
-        )
+        chat: Chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
     except NotConfigured as error:
-        # Other endpoints may work; only a call to this one fails, with this reason.
-        return MissingChat(str(error))
+        chat = MissingChat(str(error))  # only a call to this endpoint fails, with this reason
+    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name))

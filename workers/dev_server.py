@@ -179,7 +179,7 @@ async def watch_server(home: Path) -> None:
 
 
 async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> ServerDescription:
-    """Return the running server, or start one. The caller holds the start lock."""
+    """Return the running server, or start one. The caller has the start lock."""
     lock = files.server_lock()
     description = files.read()
     if description.stopping and not lock.is_free():
@@ -192,7 +192,7 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
         description = ServerDescription(port=USUAL_PORT if _is_port_free(USUAL_PORT) else _find_free_port(LOOPBACK))
     ui_address = (description.ui_address or _choose_ui_address()) if ui else ""
     description = ServerDescription(port=description.port, ui_address=ui_address)
-    # Another process may look at the lock for a moment; it cannot keep it.
+    # Another process may look at the lock for a moment without keeping it.
     await _poll(lock.acquire, time.monotonic() + STOP_SECONDS, f"another server uses {files.database}")
     try:
         files.write(description)  # before the start: a server whose starter is killed now can still be found
@@ -343,7 +343,7 @@ def _find_reason(files: "ServerFiles") -> str:
 
 
 async def _poll(check: Callable[[], bool], end: float, problem: str) -> None:
-    """Repeat a check until it holds. Raises `ServerError` at `end` (monotonic clock)."""
+    """Repeat a check until it is true. Raises `ServerError` at `end` (monotonic clock)."""
     while not check():
         if time.monotonic() > end:
             raise ServerError(problem)
@@ -449,4 +449,4 @@ class ServerFiles:
 _users: dict[Path, FileLock] = {}
 """The shared locks of this process by folder."""
 _children: list["subprocess.Popen[bytes]"] = []
-"""Servers that this process started; kept so that their end is collected and not warned about."""
+"""Servers that this process started: a reference lets their end be collected without a warning."""

@@ -15,7 +15,7 @@ import structlog
 
 from workers.composition import compose
 from workers.health import free_bytes, serve_health
-from workers.pools import PoolGroup, run_pools
+from workers.pools import run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
 from workers.telemetry import metrics_address, temporal_runtime
@@ -46,9 +46,8 @@ class ProcessOptions:
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """Running pools, and the addresses (`host:port`) of health and metrics."""
+    """The connection of running pools, and the addresses (`host:port`) of health and metrics."""
 
-    group: PoolGroup
     connection: Connection
     health: str | None
     metrics: str | None
@@ -60,17 +59,12 @@ Ready = Callable[[WorkerProcess], None]
 async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
 
-    `ready` is called when the pools take work. Raises the error that ends a worker before a signal does.
+    `ready` is called when the pools take work. Raises `ServerError` if no Temporal server can be reached,
+    `PortUnusableError` if a port is taken, and the error that ends a worker before a signal does.
     """
-
-    async def serve() -> None:
-        async with serve_pools(settings, pools, options) as process:
-            if ready is not None:
-                ready(process)
-            await process.group.failure()
-
     with stop_signals() as stop:
-        serving, stopping = asyncio.create_task(serve()), asyncio.create_task(stop.wait())
+        serving = asyncio.create_task(_serve(settings, pools, options, ready or (lambda _: None)))
+        stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -80,14 +74,8 @@ async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions,
                 await serving
 
 
-@asynccontextmanager
-async def serve_pools(
-    settings: Settings, pools: Sequence[str], options: ProcessOptions
-) -> AsyncIterator[WorkerProcess]:
-    """Connect, index the corpora, and run pools with health and metrics while the block runs.
-
-    Raises `ServerError` if no Temporal server can be reached, `PortUnusableError` if a port is taken.
-    """
+async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready) -> None:
+    """Connect, index the corpora, and run pools with health and metrics until a worker ends."""
     logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
     for notice in settings.notices():
         logger.warning("worker.notice", text=notice)
@@ -102,13 +90,14 @@ async def serve_pools(
         health = None
         if options.health_port is not None:
             room = partial(free_bytes, settings.home)
-            endpoint = serve_health(group.health, options.host, options.health_port, room)
             try:
+                endpoint = serve_health(group.health, options.host, options.health_port, room)
                 health = await stack.enter_async_context(endpoint)
             except OSError as error:
                 raise _unusable("health", options.host, options.health_port, error) from None
             logger.info("worker.health", address=health)
-        yield WorkerProcess(group, connection, health, metrics)
+        ready(WorkerProcess(connection, health, metrics))
+        await group.failure()
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ class UnawaitedThreads(ThreadPoolExecutor):
     """
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Start nothing more; whatever `wait` says, running calls are left alone."""
+        """Start nothing more; running calls go on, whatever `wait` is."""
         del wait, cancel_futures
         super().shutdown(wait=False, cancel_futures=True)
 

@@ -12,9 +12,9 @@ from providers.models.chat import ToolUse
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import advice, choose
-from workers.searching import search_choices
 from workers.settings.loading import Settings
 from workers.settings.sections import APPLICATION
+from workers.web_access import search_choices
 
 
 def configuration_of(

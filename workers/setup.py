@@ -36,7 +36,7 @@ ATTRIBUTES = ", ".join([*(f"{name} (Keyword)" for name in KEYWORD_ATTRIBUTES), f
 
 
 class SetupError(ServerError):
-    """The cluster could not be prepared; the message names what is left to do."""
+    """The cluster could not be prepared; the message names the remaining step."""
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -83,7 +83,7 @@ async def set_up(
     change = "created" if created else "there already"
     attributes = f"added {', '.join(sorted(added))}" if added else "as they should be"
     return [
-        f"namespace {client.namespace}: {change}; it keeps closed runs for {days:g} {'day' if days == 1 else 'days'}",
+        f"namespace {client.namespace}: {change}; it stores closed runs for {days:g} {'day' if days == 1 else 'days'}",
         f"search attributes: {attributes}",
     ]
 

@@ -14,7 +14,7 @@ from temporalio.runtime import Runtime
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
-from workers.dev_server import ServerDescription, ServerError, describe_server, ensure_server
+from workers.dev_server import ServerError, describe_server, ensure_server
 from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
@@ -36,17 +36,11 @@ class ServerUnreachableError(ServerError):
 
 @dataclass(frozen=True)
 class Connection:
-    """A connected client and the server's address."""
+    """A connected client, and the addresses of the server and, if known, of its web UI."""
 
     client: Client
     address: str
-    embedded: ServerDescription | None
-    """The dev server; None with a cluster."""
-
-    @property
-    def ui_url(self) -> str | None:
-        """Address of the web UI, if it is known."""
-        return (self.embedded.ui_url or None) if self.embedded is not None else None
+    ui_url: str | None = None
 
 
 async def open_connection(
@@ -62,7 +56,7 @@ async def open_connection(
         raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")
     server = await ensure_server(settings.home, ui=ui)
     client = await _connect({"target_host": server.address}, runtime)
-    return Connection(client, server.address, server)
+    return Connection(client, server.address, server.ui_url or None)
 
 
 async def connect(settings: Settings, *, runtime: Runtime | None = None) -> Client:
@@ -104,7 +98,7 @@ async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Co
     except (RuntimeError, ValueError, OSError) as error:
         raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
     options.setdefault("target_host", DEFAULT_ADDRESS)
-    return Connection(await _connect(options, runtime), str(options["target_host"]), None)
+    return Connection(await _connect(options, runtime), str(options["target_host"]))
 
 
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:

@@ -1,4 +1,4 @@
-"""What the templates of prompts call `show`: signed elements of data, and the sources and findings that have room."""
+"""`show` in the templates of prompts: signed elements of data, and the sources and findings that have room."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence

@@ -111,7 +111,7 @@ class Stores:
 
     async def read_page(self, url: str) -> ExtractedDocument:
         """Read a page as a worker would. Raises `SourceUnreadable`."""
-        from workers.web_reader import open_web_reader  # noqa: PLC0415
+        from workers.web_access import open_web_reader  # noqa: PLC0415
 
         async with open_web_reader(self._settings, await self._children()) as reader:
             return await reader.read(url)

@@ -35,10 +35,10 @@ from providers.search.availability import probe, probe_address
 from providers.storage.content import hash_of
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError
-from workers.searching import open_search_providers, search_choices, search_model
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
+from workers.web_access import open_search_providers, search_choices, search_model
 
 LOW_SPACE_BYTES, NO_SPACE_BYTES = 1_000_000_000, 50_000_000
 STUCK_ATTEMPTS: Final = 3

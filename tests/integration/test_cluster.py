@@ -133,7 +133,7 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
     assert first[0] == again[0] == 0
     assert "created" in first[1]
     assert OUTCOME_ATTRIBUTE in first[1]
-    there = "namespace topology: there already; it keeps closed runs for 30 days"
+    there = "namespace topology: there already; it stores closed runs for 30 days"
     assert again[1] == f"{there}\nsearch attributes: as they should be\n"
 
     client = await Client.connect(server.address, namespace="topology", data_converter=pydantic_data_converter)
@@ -171,7 +171,7 @@ async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> 
     settings = Settings(home=Path("unused"), temporal_variables=variables)
     async with asyncio.timeout(60):
         prepared = await set_up(settings)
-    assert prepared[0] == "namespace short-lived: there already; it keeps closed runs for 1 day"
+    assert prepared[0] == "namespace short-lived: there already; it stores closed runs for 1 day"
     assert prepared[1].count("Research") == 5
     assert await ensure_namespace(short, timedelta(days=30)) == (False, timedelta(days=1))
     assert timedelta(seconds=RETENTION_SECONDS) == timedelta(days=30)

@@ -27,10 +27,10 @@ from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
 from workers.pools import run_pools
-from workers.searching import open_searching, search_limits
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSearchSettings, WebSettings
 from workers.shared_state import open_shared_state
+from workers.web_access import open_searching, search_limits
 
 pytestmark = pytest.mark.integration
 

@@ -71,8 +71,8 @@ class EndpointSettings(CapabilityOverrides):
 class ModelsSettings(BaseModel):
     """`[models]`: names by tier in order of preference, endpoints, and prices by model name.
 
-    A name is `NAME`, at the endpoint `default`, or `ENDPOINT:NAME`. A colon within a model's own name is kept: only a
-    known endpoint before the first one counts.
+    A name is `NAME`, at the endpoint `default`, or `ENDPOINT:NAME`. A model's own name may have colons: only a known
+    endpoint before the first one counts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -93,7 +93,7 @@ class WorkersSettings(ConfigSection):
     """`[workers]`: how much one worker process runs at once; processes may differ."""
 
     slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
-    """Activities at once by pool; other pools keep their default."""
+    """Activities at once by pool; other pools have their default."""
 
     @field_validator("slots")
     @classmethod

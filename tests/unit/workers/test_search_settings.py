@@ -12,10 +12,9 @@ from providers.search.declarations import declared_names
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
 from workers.resolution_inputs import configuration_of
-from workers.searching import open_search_providers, search_choices, search_model
 from workers.settings.loading import Settings, SettingsError, load_settings
 from workers.settings.models import EndpointSettings
-from workers.web_reader import user_agent
+from workers.web_access import open_search_providers, search_choices, search_model, user_agent
 
 SERVICES = [name for name in declared_names() if name != "anthropic"]
 

@@ -18,9 +18,9 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
 from tests.fakes.states import PERMITTED
-from workers.searching import find_unreachable, open_searching, search_limits
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
+from workers.web_access import find_unreachable, open_searching, search_limits
 
 NAMES = ["tavily", "brave", "searxng"]
 

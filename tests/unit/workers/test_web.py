@@ -10,7 +10,7 @@ from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.web import WebServer, page
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
-from workers.web_reader import open_web_reader, user_agent
+from workers.web_access import open_web_reader, user_agent
 
 
 def load(folder: Path, **environment: str) -> Settings:

@@ -91,51 +91,35 @@ def reflect_input(**changes: Any) -> roles.ReflectInput:
 
 CANARY = "8fbddb3160f16a89af97bab4"
 EARLIER = [Turn(question="What is vacuum?", answer="It removes dead rows.")]
+STEP = reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])
+FIELDS: list[tuple[RoleSpec[Any, Any], dict[str, Any]]] = [
+    (reflective.COORDINATOR, {"context": EARLIER}),
+    (reflective.INVESTIGATOR, {"context": EARLIER}),
+    (
+        reflective.STEP_PLANNER,
+        {
+            "context": EARLIER,
+            "hits": [SearchHit(url=URL, title="Vacuum", snippet="what vacuum does")],
+            "steps": [STEP],
+            "feedback": "the plan misses limits",
+            "suggested_changes": ["look at limits"],
+        },
+    ),
+    (reflective.RESEARCHER, {"step_title": "Research costs", "description": "what vacuum costs"}),
+    (reflective.REFLECTOR, {"steps": [STEP], "pending": ["Research limits"]}),
+    (reflective.RESPONDER, {"context": EARLIER}),
+    (orchestrating.INTAKE, {"context": EARLIER}),
+    (orchestrating.OUTLINER, {"context": EARLIER, "previous": ["what it costs"]}),
+    (orchestrating.ORCHESTRATOR, {"approach": "By parts.", "steps": ["what it costs", "how it works"]}),
+    (orchestrating.AGENT, {"searches_left": 3, "pages_left": 5}),
+]
 INPUTS: list[tuple[RoleSpec[Any, Any], Any]] = [
     (roles.PLANNER, plan_input()),
     (roles.ANALYZER, analyze_input([source(reference(TEXT))])),
     (roles.SYNTHESIZER, write_input()),
     (roles.REFINER, refine_input()),
     (roles.SUPERVISOR, reflect_input()),
-    (reflective.COORDINATOR, reflective.ClassifyInput(**common(context=EARLIER))),
-    (reflective.INVESTIGATOR, reflective.InvestigateInput(**common(context=EARLIER))),
-    (
-        reflective.STEP_PLANNER,
-        reflective.PlanStepsInput(
-            **common(
-                context=EARLIER,
-                hits=[SearchHit(url=URL, title="Vacuum", snippet="what vacuum does")],
-                steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
-                feedback="the plan misses limits",
-                suggested_changes=["look at limits"],
-            )
-        ),
-    ),
-    (
-        reflective.RESEARCHER,
-        reflective.ResearchStepInput(
-            **common(
-                step_title="Research costs", description="what vacuum costs", observations=["Vacuum costs little."]
-            )
-        ),
-    ),
-    (
-        reflective.REFLECTOR,
-        reflective.ReflectOnStepInput(
-            **common(
-                steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
-                pending=["Research limits"],
-            )
-        ),
-    ),
-    (reflective.RESPONDER, reflective.RespondInput(**common(context=EARLIER))),
-    (orchestrating.INTAKE, orchestrating.IntakeInput(**common(context=EARLIER))),
-    (orchestrating.OUTLINER, orchestrating.OutlineInput(**common(context=EARLIER, previous=["what it costs"]))),
-    (
-        orchestrating.ORCHESTRATOR,
-        orchestrating.OrchestrateInput(**common(approach="By parts.", steps=["what it costs", "how it works"])),
-    ),
-    (orchestrating.AGENT, orchestrating.WorkInput(**common(searches_left=3, pages_left=5))),
+    *((role, role.input(**common(**fields))) for role, fields in FIELDS),
 ]
 
 

@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "examples" / "search_provider"
 SEARCH = """
 import asyncio, json
 from contracts.messages import SearchRequest
-from workers.searching import open_search_providers
+from workers.web_access import open_search_providers
 from workers.settings.loading import load_settings
 
 async def main():

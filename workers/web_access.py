@@ -1,6 +1,7 @@
-"""Searching from the configuration: the providers that it allows, behind their limits and the cache of all workers."""
+"""The web from the configuration: search providers behind their limits and the cache of all workers, and the reader."""
 
 import asyncio
+import importlib.metadata
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,8 +13,13 @@ from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import Limiter, Notebooks, SearchProvider
+from providers.isolation.pool import SubprocessPool
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
+from providers.reading.egress.address_rules import hosts_and_ports
+from providers.reading.egress.client import Egress
+from providers.reading.reader import PolitenessOfHosts, WebReader
+from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
 from providers.search.corpus import CorpusLibrary
@@ -23,8 +29,8 @@ from providers.search.web_api import web_client
 from providers.shared.limits import ServiceLimits
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
+from workers.settings.sections import APPLICATION
 from workers.shared_state import SharedState
-from workers.web_reader import user_agent
 
 
 async def open_searching(
@@ -146,3 +152,20 @@ def _is_well_formed(key: str | None) -> bool:
     except NotConfigured:
         return False
     return True
+
+
+@asynccontextmanager
+async def open_web_reader(
+    settings: Settings, pool: SubprocessPool, *, politeness: PolitenessOfHosts | None = None
+) -> AsyncIterator[WebReader]:
+    """Open a reader until the end of the block; every request carries the configured contact."""
+    egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
+    try:
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), politeness=politeness)
+    finally:
+        await egress.close()
+
+
+def user_agent(contact: str | None = None) -> str:
+    """Name the product and a contact, which Wikimedia requires of every client."""
+    return f"{APPLICATION}/{importlib.metadata.version(APPLICATION)} ({contact or 'self-hosted research'})"
