@@ -33,7 +33,7 @@ from contracts.resolved import (
     ResolvedResearch,
     where_text_goes,
 )
-from contracts.strategies import StrategyDeclaration, declaration, list_selectable
+from contracts.strategies import StrategyDeclaration, declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
 
@@ -74,7 +74,7 @@ def resolve(
     providers = _providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration, web=web):
-        raise RunRefused(lacks)
+        raise RunRefused(f"strategy: {request.strategy} {lacks}")
     depth, readers = depth_of(request.depth), request.constraints or Constraints()
     verify = effective_verify(request.verify, engine, depth)
     return ResolvedResearch(
@@ -274,38 +274,15 @@ def _unmet_need(
     configuration: ResearchConfiguration,
     *,
     web: bool,
-) -> str | None:
-    """The unmet need of the strategy in this run, the remedy, and strategies without such a need; None if none is."""
-    problem = _problem(strategy, engine, candidates, configuration, web=web)
-    if problem is None:
-        return None
-    others = [
-        each.name
-        for each in list_selectable()
-        if each.name != strategy.name and _problem(each, engine, candidates, configuration, web=web) is None
-    ]
-    instead = f", or ask with strategy {' or '.join(others)}" if others else ""
-    return f"strategy: {strategy.name} {problem}{instead}"
-
-
-def _problem(
-    strategy: StrategyDeclaration,
-    engine: EngineKind,
-    candidates: Candidates,
-    configuration: ResearchConfiguration,
-    *,
-    web: bool,
-) -> str | None:
-    """The unmet need of a strategy, and its remedy."""
+) -> str:
+    """The unmet need of a strategy with its remedy; empty if there is none."""
     needs, calling = strategy.needs, [role for role in strategy.roles if role.tools]
     if needs.web and not web:
         return "needs the web, which this run does not search: ask with --web"
     if engine is EngineKind.EXTRACTIVE:
         unscripted = "".join(f" for the role {role.name}" for role in calling if not role.has_fallback)
-        if needs.model or unscripted:
-            remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY)"
-            return f"needs a model{unscripted}: {remedy}"
-        return None
+        remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or ask with another strategy"
+        return f"needs a model{unscripted}: {remedy}" if needs.model or unscripted else ""
     for role in calling if needs.tools else []:
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
@@ -313,7 +290,7 @@ def _problem(
             remedy = f"name a model that takes tools (models.{role.tier})"
             remedy += " or none (engine extractive)" if scripted else ""
             return f"calls tools, and none can be called with {', '.join(names)}: {remedy}"
-    return None
+    return ""
 
 
 # --- searching --------------------------------------------------------------------------------------------------------

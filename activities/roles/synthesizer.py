@@ -23,14 +23,14 @@ MOST_OF_SOURCE: Final = 3
 """Most passages that a citation of a source as a whole is replaced by."""
 
 
-def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str] | None = None) -> CleanDraft:
+def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str]) -> CleanDraft:
     """Make a draft of a report: its citations name passages, and it has no list of sources and no foreign address.
 
     `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
     prompt, which no page can know, or by its ids, which can be worked out: one that a page contains is ignored.
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
-             if documents and source.text and source.text.hash in documents}  # fmt: skip
+             if source.text and source.text.hash in documents}  # fmt: skip
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
     quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)

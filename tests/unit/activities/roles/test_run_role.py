@@ -250,15 +250,6 @@ async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
     assert failure.details[0]["usage"]["model_calls"] == 1
 
 
-async def test_a_free_engine_needs_no_call_store() -> None:
-    """An engine that costs nothing is asked directly, every time."""
-    bench = Bench(PLAN, paid=False)
-    await bench.plan()
-    await bench.plan()
-    assert len(bench.engine.tasks) == 2
-    assert bench.calls.log == []
-
-
 async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)

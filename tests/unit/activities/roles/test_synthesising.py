@@ -42,7 +42,7 @@ def request(**changes: Any) -> roles.WriteInput:
 
 def cleaned(markdown: str) -> str:
     """The stored text."""
-    return write(clean_report(markdown, request()).blocks).text.rstrip("\n")
+    return write(clean_report(markdown, request(), {}).blocks).text.rstrip("\n")
 
 
 async def drafted(
@@ -88,7 +88,7 @@ def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None
 def test_escaped_brackets_of_the_extractive_engine_are_words() -> None:
     """A page that prints something like a marker is not cited by it: the extractive engine has escaped its brackets."""
     text = f"Page says \\[{A.id}\\] and \\[ev-0000000000\\] and \\[1\\] [{B.id}].\n"
-    report = clean_report(text, request(engine=EngineKind.EXTRACTIVE))
+    report = clean_report(text, request(engine=EngineKind.EXTRACTIVE), {})
     assert (write(report.blocks).text, cited_evidence(report.blocks), report.unresolved) == (text, [B.id], [])
 
 
