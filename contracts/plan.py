@@ -148,14 +148,6 @@ class Plan(Contract):
     nodes: list[PlanNode] = []
     """Parents before their children, otherwise in the order of the work."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_written_before(cls, written: Any) -> Any:
-        # Sessions of versions before nodes have a list of sub-queries.
-        if isinstance(written, dict) and "nodes" not in written and "sub_queries" in written:
-            return {**written, "nodes": written["sub_queries"]}
-        return written
-
     @property
     def sub_queries(self) -> list[PlanNode]:
         """The nodes that are searched for."""
