@@ -1,4 +1,4 @@
-"""From whatever a client sent to a valid request, or to lines that say what is wrong with it."""
+"""Reading of a request: a valid one, or one line for each problem."""
 
 import json
 from collections.abc import Mapping
@@ -80,9 +80,9 @@ AGENT_LIMITS: Final = ("agent_seconds", "agent_wait_seconds")
 
 
 def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
-    """Lines for what a request asks for and this strategy does not know, though another one may.
+    """Return a line for each setting that this strategy lacks, though another one may have it.
 
-    A run that goes on has the strategy of its session, which is known where that is read.
+    A resumed run has the strategy of its session.
     """
     if name in PLANNED:
         return []  # said already
