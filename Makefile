@@ -40,7 +40,7 @@ help:
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
 	@echo '  make overload                  forty runs where half of them fit (two minutes)'
-	@echo '  make outages                   Redis away or full, workers killed: what a run loses (ten minutes)'
+	@echo '  make outages                   every service away for a while: what runs lose (an hour)'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
 

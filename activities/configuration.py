@@ -1,4 +1,4 @@
-"""What `prepare_research` needs to know of a worker's configuration; the composition root fills it."""
+"""Configuration of a worker as `prepare_research` uses it; the composition root fills it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from contracts.request import Depth, SearchPolicy, SourceType
 from contracts.resolved import EffectiveLimits, Hook, ModelPrice, ProviderChoice
 
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
-"""From the providers that are named (None: any) and the types of sources wanted to all that come into question.
+"""From the named providers (None: any) and the requested types of sources to all providers that are candidates.
 
 Raises ValueError for an unknown name.
 """
@@ -20,7 +20,7 @@ def _no_providers(names: Sequence[str] | None, source_types: Sequence[SourceType
 
 @dataclass(frozen=True)
 class WebSearchConfiguration:
-    """How the web is searched where a request says nothing else."""
+    """Defaults of web searches."""
 
     choose: Choose = _no_providers
     advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []

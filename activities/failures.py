@@ -1,12 +1,12 @@
 """Failures of calls to the outside, as Temporal sees them: their type, whether they may pass, when to try again.
 
 `FAILURES` lists every error with its reason. A failure that may pass is retried by Temporal until the time of its call
-is over (`workflows/run/calls.py`); any other ends the call at once. Nothing here counts failures.
+is over (`workflows/run/calls.py`); any other ends the call at once.
 
 A workflow finds the type (`contracts.failures`) and one dictionary in `details`:
 
-- `kind`: why a document cannot be used (`SourceUnreadable`), or what it did to its reader (`InputUnprocessable`);
-- `problem`: what is wrong with an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
+- `kind`: reason that a document cannot be used (`SourceUnreadable`), or its effect on readers (`InputUnprocessable`);
+- `problem`: the fault of an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
 - `usage`: cost without a result, of this attempt and of those before it, the fields of `contracts.outcome.Usage`;
 - `model`: the model that gave an unusable answer.
 """
@@ -201,13 +201,13 @@ async def send_heartbeats(
 
     if details:
         activity.heartbeat(*details)
-    async with beside(beat()):
+    async with running(beat()):
         yield
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run endless work beside the block; its failure is raised when the block ends."""
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run endless work concurrently with the block; its failure is raised when the block ends."""
     task = asyncio.create_task(work)
     try:
         yield

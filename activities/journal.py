@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import structlog
 
-from activities.failures import beside, count
+from activities.failures import count, running
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallLease, CallStore, Engine, EngineAnswer, EngineTask
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 class CallJournal:
-    """Makes paid calls under a lease and writes their answers down before anyone else hears of them."""
+    """Makes paid calls under a lease, and stores their answers before it returns them."""
 
     def __init__(
         self,
@@ -40,21 +40,21 @@ class CallJournal:
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
         """The stored answer of this very request, else a new one.
 
-        Raises what the engine raises, `CallInFlight` while another attempt holds the lease, `ContentCorrupt` if the
+        Raises the errors of the engine, `CallInFlight` while another attempt has the lease, `ContentCorrupt` if the
         stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
         """
         request = task.input
-        # The request itself is the name, not its purpose: a run never pays for the same request twice.
+        # The key is the request, not its purpose: a run never pays for the same request twice.
         key = f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
         begun = await self._calls.begin(key, request.research_id, self._lease_seconds)
         if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             return self._take(begun, task)
-        async with beside(self._renew(begun)):
+        async with running(self._renew(begun)):
             return await finish_within_grace(self._make(engine, task, begun))
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
-        """A stored answer. One that was made for another operation of the run costs nothing more."""
+        """A stored answer. One that was made for another operation of the run has no further cost."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:
@@ -78,10 +78,10 @@ class CallJournal:
         return answer
 
     async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
-        """Store a paid answer. A store that fails must not make the answer worthless: false, and the run goes on."""
+        """Store a paid answer. Returns false if the store fails: the answer can still be used."""
         try:
-            kept = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
-            await _to_the_end(self._calls.finish(lease, kept))
+            written = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
+            await _to_the_end(self._calls.finish(lease, written))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False
@@ -104,7 +104,7 @@ class CallJournal:
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finish the work even if this task is cancelled meanwhile, then let the cancellation through."""
+    """Finish the work even if this task is cancelled before its end, then raise the cancellation."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

@@ -33,7 +33,7 @@ from contracts.resolved import (
     ResolvedResearch,
     where_text_goes,
 )
-from contracts.strategies import StrategyDeclaration, declaration, list_selectable
+from contracts.strategies import StrategyDeclaration, declaration
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
 
@@ -45,7 +45,7 @@ Candidates = Mapping[str, Sequence[str]]
 
 
 class RunRefused(Exception):
-    """The run cannot start. The message says what is missing and what to do."""
+    """The run cannot start; the message names the reason and the remedy."""
 
     def __init__(self, message: str, reason: StopReason = StopReason.INVALID_INPUT) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ def resolve(
     providers = _providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration, web=web):
-        raise RunRefused(lacks)
+        raise RunRefused(f"strategy: {request.strategy} {lacks}")
     depth, readers = depth_of(request.depth), request.constraints or Constraints()
     verify = effective_verify(request.verify, engine, depth)
     return ResolvedResearch(
@@ -127,10 +127,10 @@ def resolve(
 def resolve_again(
     stored: ResolvedResearch, request: ResearchRequest, configuration: ResearchConfiguration
 ) -> ResolvedResearch:
-    """Resolve a resumed run: what its new request names comes over what the first one named.
+    """Resolve a resumed run: settings that its new request names replace those of the first one.
 
     Engine, models and depth stay those of the run unless they are named. Raises `RunRefused` for another question, and
-    by name for what a run cannot change on its way.
+    by name for settings that a run cannot change.
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
@@ -153,7 +153,7 @@ def resolve_again(
 
 
 def _named(request: ResearchRequest) -> dict[str, Any]:
-    """What a request names, as JSON; what cannot change on the way is fixed by the resolution itself."""
+    """Settings that a request names, as JSON, except those that a resumed run cannot change."""
     given = request.model_dump(
         mode="json", exclude_unset=True, exclude_none=True, exclude={"query", "tenant", "continue_from", *UNCHANGEABLE}
     )
@@ -168,7 +168,7 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
-    """A line for each unchangeable field that is named otherwise than the run has it."""
+    """A line for each unchangeable field whose named value differs from that of the run."""
     known: dict[str, object] = {name: getattr(stored, name, None) for name in UNCHANGEABLE}
     known["corpus"] = stored.corpus.name if stored.corpus else None
     known["follow_up_of"] = stored.follow_up.research_id if stored.follow_up else None
@@ -181,7 +181,7 @@ def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
 def _limits(
     request: ResearchRequest, configuration: ResearchConfiguration, reasoning: Collection[str]
 ) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
-    """The limits to begin with, and those that the run may choose once it knows the question better.
+    """The initial limits, and those that the run may choose once it knows the question better.
 
     `reasoning` are tiers whose models reason by themselves.
     """
@@ -235,7 +235,7 @@ def _models(request: ResearchRequest, configuration: ResearchConfiguration) -> d
 
 
 def _hosts_of_models(candidates: Candidates, configuration: ResearchConfiguration) -> str | None:
-    """Where passages may go, the host of the report's writer first, with commas between; None without a model."""
+    """Hosts that passages may go to, that of the report's writer first, with commas between; None without a model."""
     hosts = [configuration.model_host(name) for names in reversed(list(candidates.values())) for name in names]
     return ", ".join(dict.fromkeys(host for host in hosts if host is not None)) or None
 
@@ -274,38 +274,15 @@ def _unmet_need(
     configuration: ResearchConfiguration,
     *,
     web: bool,
-) -> str | None:
-    """What the strategy lacks in this run, what to do, and which strategies lack nothing; None if it lacks nothing."""
-    problem = _problem(strategy, engine, candidates, configuration, web=web)
-    if problem is None:
-        return None
-    others = [
-        each.name
-        for each in list_selectable()
-        if each.name != strategy.name and _problem(each, engine, candidates, configuration, web=web) is None
-    ]
-    instead = f", or ask with strategy {' or '.join(others)}" if others else ""
-    return f"strategy: {strategy.name} {problem}{instead}"
-
-
-def _problem(
-    strategy: StrategyDeclaration,
-    engine: EngineKind,
-    candidates: Candidates,
-    configuration: ResearchConfiguration,
-    *,
-    web: bool,
-) -> str | None:
-    """What is lacking, and what would mend it."""
+) -> str:
+    """The unmet need of a strategy with its remedy; empty if there is none."""
     needs, calling = strategy.needs, [role for role in strategy.roles if role.tools]
     if needs.web and not web:
         return "needs the web, which this run does not search: ask with --web"
     if engine is EngineKind.EXTRACTIVE:
         unscripted = "".join(f" for the role {role.name}" for role in calling if not role.has_fallback)
-        if needs.model or unscripted:
-            remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY)"
-            return f"needs a model{unscripted}: {remedy}"
-        return None
+        remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or ask with another strategy"
+        return f"needs a model{unscripted}: {remedy}" if needs.model or unscripted else ""
     for role in calling if needs.tools else []:
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
@@ -313,7 +290,7 @@ def _problem(
             remedy = f"name a model that takes tools (models.{role.tier})"
             remedy += " or none (engine extractive)" if scripted else ""
             return f"calls tools, and none can be called with {', '.join(names)}: {remedy}"
-    return None
+    return ""
 
 
 # --- searching --------------------------------------------------------------------------------------------------------
@@ -365,7 +342,7 @@ def _providers(
 def _corpus_choice(corpus: CorpusSnapshot) -> ProviderChoice:
     if corpus.files == 0:
         raise RunRefused(
-            f"corpus {corpus.name} holds no readable document ({corpus.skipped} skipped): see `research corpus status`",
+            f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped): see `research corpus status`",
             StopReason.NO_PROVIDERS,
         )
     return ProviderChoice(name=CORPUS, available=True, reason="named by the request")
@@ -378,7 +355,7 @@ def _nothing_to_search(choices: Iterable[ProviderChoice]) -> str:
 
 
 def _advice(engine: EngineKind, choices: Sequence[ProviderChoice], configuration: ResearchConfiguration) -> list[str]:
-    """What would make a run over the web better, naming what to set."""
+    """Settings that would make a run over the web better."""
     advice = list(configuration.web_search.advice([choice for choice in choices if choice.name != CORPUS]))
     if engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")

@@ -25,7 +25,7 @@ LONGEST_TITLE: Final = 500
 LONGEST_NAME: Final = 200
 LONGEST_LABEL: Final = 100
 WAIT_SECONDS: Final = 180.0
-"""Time for which a page is waited for when its site says to wait, or when others read from it."""
+"""Longest wait for a page whose site names a delay, or is being read by others."""
 MARGIN: Final = 8
 """Times its limit up to which a statement of a page is cleaned."""
 
@@ -70,7 +70,7 @@ class ReadingActivities:
                     error.patience = WAIT_SECONDS if isinstance(error, RateLimited) else request.patience_seconds
                 raise
             if not document.text.strip():
-                raise SourceUnreadable("no_text", "the document holds no text")
+                raise SourceUnreadable("no_text", "the document has no text")
             return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
 
     async def _archive(self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument) -> ReadRecord:

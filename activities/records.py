@@ -85,7 +85,7 @@ class RecordsActivities:
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: TurnRequest) -> QueueTurn:
-        """Place 0 once the run may begin; before that only news: the server asks again, and the history stays short."""
+        """Return place 0 once the run may start, else only news of its place: Temporal retries without an event."""
         async with attempt(RECORDS):
             turn = await self._queue.take(request.research_id, request.tenant)
             if turn.place and not is_news(turn.place, request.told):
@@ -187,7 +187,7 @@ class RecordsActivities:
         try:
             return check is not None and await check()
         except RPCError as error:
-            raise Unavailable(f"the server does not tell its search attributes ({error.status.name.lower()})") from None
+            raise Unavailable(f"the server does not list its search attributes ({error.status.name.lower()})") from None
 
     async def _state(self, research_id: str) -> ResearchState | None:
         stored = await self._sessions.load(research_id)
@@ -234,7 +234,7 @@ async def changed_state(
     """The stored state of a run with a change of it.
 
     A change that was made already is not made again. Raises `ApplicationError` of the type `SessionChanged` where the
-    stored state is another one, and what the store raises.
+    stored state is another one, and the errors of the store.
     """
     before: dict[str, Any] = {}
     if change.base:
@@ -262,7 +262,7 @@ def without_report(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _another_session() -> ApplicationError:
-    message = "the stored session is not the one that was changed: it is written anew as a whole"
+    message = "the stored session is not the one that was changed: it is written again as a whole"
     return ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
 
 
@@ -272,7 +272,7 @@ LAST_FEW: Final = 3
 
 
 def is_news(place: int, known: int) -> bool:
-    """Whether a place in the queue is worth an event in the history of its run, which knows another one."""
+    """Return whether a place in the queue is worth an event in the history of a run that knows another place."""
     if not known or (place != known and place <= LAST_FEW):
         return True
     return place < known * WORTH_REPORTING or place * WORTH_REPORTING > known

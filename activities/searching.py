@@ -140,9 +140,9 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
 
 
 def offer(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
-    """Those of an earlier run's sources that say something of the query, the best first."""
-    wanted = set(question_stems(request.text, request.language or "en"))
-    shares = {hit.url: _share(hit, wanted) for hit in hits}
+    """Sources of an earlier run that match the query, the best first."""
+    queried = set(question_stems(request.text, request.language or "en"))
+    shares = {hit.url: _share(hit, queried) for hit in hits}
     fitting = [hit for hit in hits if shares[hit.url] >= LEAST_SHARE]
     found = sorted(fitting, key=lambda hit: (-shares[hit.url], hit.rank))
     ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(found[: request.max_results], start=1)]
@@ -156,6 +156,6 @@ def _may_read(source: Source, resolved: ResolvedResearch) -> bool:
     return resolved.web
 
 
-def _share(hit: SearchHit, wanted: set[str]) -> float:
-    told = set(stems(f"{hit.title} {hit.snippet}"))
-    return len(wanted & told) / len(wanted) if wanted else 0.0
+def _share(hit: SearchHit, queried: set[str]) -> float:
+    known = set(stems(f"{hit.title} {hit.snippet}"))
+    return len(queried & known) / len(queried) if queried else 0.0

@@ -40,7 +40,7 @@ def choose_passages(
 
 
 class SelectionActivities:
-    """Looks through stored texts in a thread: the work grows with their length, and no parser takes part."""
+    """Searches stored texts in a thread: the work is linear in their length, and no parser takes part."""
 
     def __init__(self, content: ContentStore, notebooks: Notebooks) -> None:
         self._content = content

@@ -1,158 +1,145 @@
-"""What an outage costs: `python -m benchmarks.outages [--rounds 3] [--only redis|kills]`.
+"""What outages cost runs of every strategy: `python -m benchmarks.outages [KIND …] [--seconds 5 15 60 240] [--runs 6]`.
 
-*Redis*: one worker process with all pools does a whole run over the web (eighty pages, model calls of a second), with a
-Redis that is there, that is away from the beginning, that is killed in the middle, and that is full from the middle on.
-*Kills*: of two worker processes, the one that works on a model call and decides for the run is killed (SIGKILL). Shown
-is how long it takes until another one makes the call again; and, when the run is cancelled right after the kill, until
-it is over, with the model calls that began after the cancel. The Temporal server is the embedded one (one SQLite file,
-WAL, synchronous=normal); everything shares the cores of this machine.
+A real worker process with all pools researches a made-up web on loopback with a model whose calls take 2 to 5 s. Once
+each run has had an answer, one service fails for the given seconds; the deadline of a run is 15 minutes. Kinds:
+
+- `500`, `503`, `529`, `reset`, `hang`, `refused`: the model's endpoint answers so; `refused` closes its port, which a
+  client sees as it sees a failed name lookup: no connection;
+- `search`, `pages`: the search engine or all pages answer 500;
+- `redis`: the shared store is killed, and comes back empty;
+- `worker`: not an outage in time: the worker process is killed (SIGKILL) and another one is there.
+
+Printed for each kind and duration: outcomes, answered model calls that were made again, and the longest wall less the
+same runs undisturbed and less the outage. The Temporal server is the local one: a SQLite file, WAL, synchronous=normal.
 """
 
 import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.web_runs import HOSTS, PAGES, WARM, request
-from client.handle import ResearchClient
-from contracts.vocabulary import Outcome
-from tests.acceptance.cluster import deciding, holders
-from tests.acceptance.web_deployment import answered, web_deployment
+from contracts.outcome import ResearchResult
+from tests.acceptance.web_deployment import WebDeployment, answered, web_deployment
+from tests.fakes.loopback import HttpRequest
 from tests.fakes.many_pages import QUESTION, pages
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_request import ModelRequest
 from tests.fakes.valkey import ValkeyServer, running_valkey
-from tests.fakes.web_world import Latencies, WebWorld
+from tests.fakes.web_world import Faults, WebWorld
 from tests.integration.runs import start
 from workers.process_exit import leave, run_to_end
 
-CALL_SECONDS, WEB_SECONDS = 1.0, 0.4
-HELD_SECONDS: Final = 6.0
-"""A model call that is going on when its worker is killed."""
-MIDDLE: Final = 3
-"""Model calls after which a fault strikes."""
-
-Fault = Callable[[ValkeyServer], Awaitable[None]]
-
-
-async def _until(reached: Callable[[], bool]) -> None:
-    """What other processes do has no event to wait for."""
-    while not reached():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+STRATEGIES: Final = ("supervisor", "reflective", "orchestrator")
+MODEL_KINDS: Final = {
+    "500": "status:500", "503": "status:503", "529": "status:529", "reset": "reset", "hang": "slow", "refused": ""
+}  # fmt: skip
+KINDS: Final = (*MODEL_KINDS, "search", "pages", "redis", "worker")
+PAGES, HOSTS = 20, 10
+SHORTEST_CALL, LONGEST_CALL = 2.0, 5.0
+DEADLINE_SECONDS: Final = 900
 
 
-async def killed(redis: ValkeyServer) -> None:
-    """Gone, and not back."""
-    await asyncio.to_thread(redis.kill)
+class UnevenApi(MessagesApi):
+    """A model whose calls take 2 to 5 s, each request always as long."""
+
+    async def _answer(self, request: ModelRequest, *connection: Any) -> bool:
+        share = int(request.request_hash[:4], 16) / 0xFFFF
+        self.latency = SHORTEST_CALL + share * (LONGEST_CALL - SHORTEST_CALL)
+        return await super()._answer(request, *connection)
 
 
-async def full(redis: ValkeyServer) -> None:
-    """It answers, and takes nothing more."""
-    await redis.tell("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    await redis.tell("SET", "theirs", b"x" * 2_000_000)
-    await redis.tell("CONFIG", "SET", "maxmemory", "1mb")
+class FailingWeb(WebWorld):
+    """A web of which the search engine or the pages fail while `failing` names them."""
+
+    failing = ""
+
+    async def serve(self, request: HttpRequest, *connection: Any) -> bool:
+        """Answer one request."""
+        kind = "search" if "search" in request.target else "pages"
+        self.faults = Faults(server_error=1.0 if kind == self.failing else 0.0)
+        return await super().serve(request, *connection)
 
 
-async def wall(folder: Path, fault: Fault | None, *, at_once: bool = False) -> float:
-    """Seconds of one run. A fault strikes before the run, or after a few of its model calls."""
-    world = WebWorld([*pages(PAGES, hosts=HOSTS), WARM], latencies=Latencies(WEB_SECONDS))
-    model = MessagesApi("gaps", latency=CALL_SECONDS)
-    with ExitStack() as stack:
-        redis = stack.enter_context(running_valkey(folder))
-        async with web_deployment(folder / "home", world, model, temporal="file", redis_url=redis.url) as made:
+@asynccontextmanager
+async def _failing(kind: str, made: WebDeployment, web: FailingWeb, redis: ValkeyServer) -> AsyncIterator[None]:
+    """Let a service fail for the time of the block."""
+    model, good = made.model, made.model.plan
+    if kind == "refused":
+        await model.__aexit__()
+    elif kind in MODEL_KINDS:
+        model.plan = replace(good, otherwise=MODEL_KINDS[kind])
+    elif kind == "redis":
+        await asyncio.to_thread(redis.kill)
+    elif kind == "worker":
+        made.workers[0].kill()
+        await made.start_workers()
+    else:
+        web.failing = kind
+    yield
+    web.failing, model.plan = "", good
+    if kind == "refused":
+        await model.__aenter__()
+    elif kind == "redis":
+        await asyncio.to_thread(redis.start)
+
+
+async def _measure(kind: str, seconds: float, runs: int) -> tuple[list[ResearchResult], float, int]:
+    """Return the results, the wall of the longest run, and how many answered calls were made again."""
+    web, model = FailingWeb(pages(PAGES, hosts=HOSTS)), UnevenApi()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        redis = stack.enter_context(running_valkey(Path(folder)))
+        async with web_deployment(Path(folder) / "home", web, model, temporal="file", redis_url=redis.url) as made:
             await made.start_workers()
             client = await made.client()
-            small = {"max_iterations": 1, "max_sub_queries": 1, "max_sources": 1}
-            await (await start(client, request("Which lanterns hang in Orvik?") | {"limits": small})).result()
-            before = len(model.calls)
-            if fault is not None and at_once:
-                await fault(redis)
             began = time.monotonic()
-            handle = await start(client, request(QUESTION))
-            if fault is not None and not at_once:
-                await _until(lambda: len(model.calls) >= before + MIDDLE)
-                await fault(redis)
-            result = await handle.result()
-            seconds = time.monotonic() - began
-            assert result.outcome is Outcome.COMPLETED, result.outcome
-            assert max(answered(model.calls).values()) == 1, "a call was paid twice"
-    return seconds
+            request = {
+                "search": {"providers": ["searxng"]},
+                "gates": {"think": "rules"},
+                "limits": {"deadline_seconds": DEADLINE_SECONDS, "max_iterations": 1, "max_sources": 6},
+            }
+            handles = [
+                await start(client, request | {"query": QUESTION, "strategy": STRATEGIES[number % len(STRATEGIES)]})
+                for number in range(runs)
+            ]
+            while kind and sum(answered(model.calls).values()) < runs:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # another process makes the calls: there is no event to wait for
+            if kind:
+                async with _failing(kind, made, web, redis):
+                    await asyncio.sleep(seconds)
+            results: list[ResearchResult] = await asyncio.gather(*(handle.result() for handle in handles))
+            repeated = sum(count - 1 for count in answered(model.calls).values())
+            return results, time.monotonic() - began, repeated
 
 
-async def kill(folder: Path, *, cancel: bool) -> tuple[float, int]:
-    """Seconds from the kill to the repeated call, or to the end of the cancelled run; calls begun after the cancel."""
-    world, model = WebWorld([*pages(PAGES, hosts=HOSTS), WARM]), MessagesApi("gaps", latency=HELD_SECONDS)
-    async with web_deployment(folder, world, model, temporal="file") as made:
-        workers = await made.start_workers(2)
-        client = await made.client()
-        handle = await ResearchClient(client).start(request(QUESTION, iterations=1), "r-killed")
-        await _until(lambda: bool(model.calls))
-        await asyncio.sleep(1.0)
-        calling = (await holders(client, handle.research_id))["models"]
-        victim = await deciding(client, handle.research_id) if cancel else calling
-        next(worker for worker in workers if worker.running.pid == victim).kill()
-        began, calls = time.monotonic(), len(model.calls)
-        if cancel:
-            await handle.cancel()
-            result = await handle.result()
-            seconds = time.monotonic() - began
-            assert result.outcome is Outcome.CANCELLED, result.outcome
-            await asyncio.sleep(2.0)
-            return seconds, len(model.calls) - calls
-        await _until(lambda: len(model.calls) > calls)
-        return time.monotonic() - began, 0
+async def main(kinds: Sequence[str], durations: Sequence[float], runs: int) -> None:
+    """Measure the undisturbed runs, then every kind with every duration."""
+    results, clean, _ = await _measure("", 0, runs)
+    print(f"undisturbed: {_outcomes(results)}, {clean:.1f} s", flush=True)
+    print("| kind | seconds | outcomes | answered again | wall − clean − outage |\n|---|---|---|---|---|", flush=True)
+    for kind in kinds:
+        for seconds in durations if kind != "worker" else [0.0]:
+            results, wall, repeated = await _measure(kind, seconds, runs)
+            over = wall - clean - seconds
+            print(f"| {kind} | {seconds:g} | {_outcomes(results)} | {repeated} | {over:.1f} s |", flush=True)
 
 
-async def measure_redis(rounds: int) -> None:
-    """The walls, round by round in turns, so that what else the machine does meets all of them."""
-    ways: dict[str, tuple[Fault | None, bool]] = {
-        "there": (None, False),
-        "away from the beginning": (killed, True),
-        "killed in the middle": (killed, False),
-        "full from the middle on": (full, False),
-    }
-    walls: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
-        for way, (fault, at_once) in ways.items():
-            with tempfile.TemporaryDirectory() as folder:
-                walls[way].append(await wall(Path(folder), fault, at_once=at_once))
-                print(f"Redis {way}: {walls[way][-1]:.1f} s", flush=True)
-    there = median(walls["there"])
-    for way, seconds in walls.items():
-        print(f"Redis {way}: median {median(seconds):.1f} s, {median(seconds) / there:.2f} times", flush=True)
-
-
-async def measure_kills(rounds: int) -> None:
-    """Both sorts of kills, in turns."""
-    found: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(rounds):
-        for cancel, seconds in found.items():
-            with tempfile.TemporaryDirectory() as folder:
-                took, begun = await kill(Path(folder), cancel=cancel)
-            seconds.append(took)
-            what = f"cancelled run over, {begun} calls begun since" if cancel else "call made again"
-            print(f"worker killed: {what}: {took:.1f} s", flush=True)
-    for cancel, seconds in found.items():
-        what = "cancelled run over" if cancel else "call made again"
-        print(f"worker killed: {what}: median {median(seconds):.1f} s, at most {max(seconds):.1f} s", flush=True)
-
-
-async def main() -> None:
-    """What is asked for."""
-    parser = argparse.ArgumentParser(description="What an outage costs.")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("redis", "kills"))
-    given = parser.parse_args()
-    if given.only != "kills":
-        await measure_redis(given.rounds)
-    if given.only != "redis":
-        await measure_kills(given.rounds)
+def _outcomes(results: Sequence[ResearchResult]) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in Counter(one.outcome.value for one in results).items())
 
 
 if __name__ == "__main__":
-    run_to_end(main())
+    parser = argparse.ArgumentParser(description="What outages cost runs.")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
+    parser.add_argument("--seconds", type=float, nargs="+", default=[5, 15, 60, 240])
+    parser.add_argument("--runs", type=int, default=6)
+    given = parser.parse_args()
+    if unknown := set(given.kinds) - set(KINDS):
+        parser.error(f"no kind {', '.join(unknown)}; there are {', '.join(KINDS)}")
+    run_to_end(main(given.kinds or KINDS, given.seconds, given.runs))
     leave(0)

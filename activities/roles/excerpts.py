@@ -11,7 +11,7 @@ BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*|\n\[…\]\n")
 BREAKS: Final = ("\n", ". ", "。", " ")
 LEFT_OUT: Final = "\n[…]\n"
 SMALLEST_PIECE: Final = 80
-"""Characters; smaller pieces of a block say nothing."""
+"""Characters; smaller pieces of a block are useless."""
 UNHINTED_CHARACTERS: Final = 60_000
 """Characters of a document without hints that are searched: all of a book would take too long."""
 LEAST_CHARACTERS: Final = 200

@@ -1,4 +1,4 @@
-"""What the templates of prompts call `show`: signed elements of data, and the sources and findings that have room."""
+"""`show` in the templates of prompts: signed elements of data, and the sources and findings that have room."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ SHORTEST: Final = 60
 """Characters of a passage or a title that are shown at least."""
 
 
-class Block(str):
+class PromptBlock(str):
     """Finished text of a prompt, whose foreign words are guarded."""
 
     __slots__ = ()
@@ -51,10 +51,10 @@ class PromptBlocks:
         named = "".join(f' {each}="{value}"' for each, value in given.items())
         return _with_heading(heading, data(name, lines or [""], named) if lines or named else "")
 
-    def items(self, heading: str, name: str, items: Sequence[str]) -> Block:
+    def items(self, heading: str, name: str, items: Sequence[str]) -> PromptBlock:
         """Element with one line per item under a heading; empty without items."""
         lines = [f"- {guard_line(item, ITEM_CHARACTERS)}" for item in items]
-        return Block(_with_heading(heading, data(name, lines)))
+        return PromptBlock(_with_heading(heading, data(name, lines)))
 
     def limit(self, characters: int, least: int = 0) -> int:
         """A limit in characters for the share of this prompt; `least` where too few would be left."""
@@ -98,14 +98,14 @@ class PromptBlocks:
         """The claims of a checker with the control among them."""
         return with_control(claims)
 
-    def passage(self, passage: ShownPassage, *, in_context: bool = True) -> Block:
+    def passage(self, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
         """Title and words of a passage, on one line behind our own name for it."""
         context = self.limit(CONTEXT_CHARACTERS) if in_context else 0
         before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
         quote = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
         title = guard_line(passage.title, SHORTEST)
         words = guard_line(f"{before} {quote} {after}", PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
-        return Block(f" ({title}): {words}" if title else f": {words}")
+        return PromptBlock(f" ({title}): {words}" if title else f": {words}")
 
     def missing(self) -> list[str]:
         """One line with the number of sources or findings that have no room at all."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from activities.roles.prompt_blocks import Block, PromptBlocks, cut_line, guard_lines, show_label
+from activities.roles.prompt_blocks import PromptBlock, PromptBlocks, cut_line, guard_lines, show_label
 from activities.roles.untrusted import guard, seal
 from contracts.roles import RoleInput, RoleSpec
 
@@ -23,7 +23,7 @@ PRODUCT: Final = "activities.roles"
 
 
 def _printed(value: Any) -> str:
-    return value if isinstance(value, Block) else guard(str(value))
+    return value if isinstance(value, PromptBlock) else guard(str(value))
 
 
 TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` is its escape

@@ -20,17 +20,17 @@ Work = RoleWork[WriteInput, SynthesizerAnswer]
 
 EVIDENCE_NAME: Final = re.compile(r"ev-[0-9a-f]++", re.IGNORECASE)
 MOST_OF_SOURCE: Final = 3
-"""Passages that a citation of a source as a whole stands for at most."""
+"""Most passages that a citation of a source as a whole is replaced by."""
 
 
-def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str] | None = None) -> CleanDraft:
+def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str]) -> CleanDraft:
     """Make a draft of a report: its citations name passages, and it has no list of sources and no foreign address.
 
     `documents` are the stored texts by hash. Only the evidence of this request can be cited: by the labels of its
-    prompt, which no page can know, or by its ids, which can be worked out: one that a page contains counts for nothing.
+    prompt, which no page can know, or by its ids, which can be worked out: one that a page contains is ignored.
     """
     texts = {source.id: documents[source.text.hash] for source in request.sources
-             if documents and source.text and source.text.hash in documents}  # fmt: skip
+             if source.text and source.text.hash in documents}  # fmt: skip
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
     quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)
@@ -52,7 +52,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
 def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[str]]:
     """The passages of each source by the label of its prompt, which no page can know.
 
-    A writer that names the source means what it was shown of it. Where that is much, it is not known what it means.
+    A writer that names the source means the passages that it was shown; with more than a few the meaning is unclear.
     """
     passages: dict[str, list[str]] = {}
     for item in cited:
@@ -64,7 +64,7 @@ def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[s
 def ground_report(work: Work) -> SynthesizerResult:
     """A draft that refers to its text by hash; the text of its sections is put into `work.texts`.
 
-    Raises `InvalidOutput` if nothing is left of it.
+    Raises `InvalidOutput` if it is empty.
     """
     report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.blocks:
@@ -88,17 +88,17 @@ def ground_report(work: Work) -> SynthesizerResult:
     if report.unquoted:
         work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
     work.texts.extend(texts)
-    empty = _says_nothing_found(work, draft.evidence_ids)
+    empty = _is_empty(work, draft.evidence_ids)
     return SynthesizerResult(draft=draft.model_copy(update={"empty": empty}))
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
-    """How many findings are well supported: confirmed counts as high, speculation as low."""
+    """Count findings by support: confirmed counts as high, speculation as low."""
     levels = [finding.confidence for finding in findings]
     high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
 
 
-def _says_nothing_found(work: Work, cited: list[str]) -> bool:
-    """Only the extractive engine decides that findings do not answer; a model that cites nothing just cites nothing."""
+def _is_empty(work: Work, cited: list[str]) -> bool:
+    """Return whether the report is without findings; a model that cites none of its findings does not decide that."""
     return not cited and (not work.request.findings or work.account.engine is EngineKind.EXTRACTIVE)

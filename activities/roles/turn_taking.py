@@ -258,7 +258,7 @@ class _TurnReader:
         elif given is None:
             problem = "the arguments are no JSON object"
         elif back != given:
-            problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: say it more briefly"
+            problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: shorten them"
         elif self._accepted >= self._request.most_calls:
             most = self._request.most_calls
             problem = f"at most {most} calls are carried out in one turn: call it in the next one"
@@ -286,7 +286,7 @@ def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
 
 
 def _is_empty(block: Block) -> bool:
-    """Whether a block is of no known kind, or has no words."""
+    """Return whether a block is of no known kind, or has no words."""
     if block.get("type") == "text":
         return not (isinstance(block.get("text"), str) and block["text"].strip())
     return block.get("type") not in ("tool_use", *THOUGHTS)

@@ -1,1 +1,1 @@
-"""Checking and correcting the claims of a draft: what is asked of a model, and what follows from its answers."""
+"""Checking and correcting the claims of a draft."""

@@ -57,7 +57,7 @@ class Material:
     texts: Mapping[str, str]
     """Stored texts of sources by hash."""
     by_model: bool
-    """Whether a checker is asked at all."""
+    """Whether there is a checker."""
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
@@ -76,7 +76,7 @@ class Material:
 
 
 def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
-    """What names a claim with its evidence: its words in their order, its passages in any."""
+    """Identity of a claim with its evidence: its words in their order, its passages in any."""
     return "c-" + long_hash(" ".join(text.split()), *sorted(evidence_ids))
 
 
@@ -123,13 +123,13 @@ def weigh(draft: str, material: Material) -> list[ExtractedClaim]:
 
 
 def _importance(claim: Claim, first_section: str) -> float:
-    """What stands first and what has figures matters most: that is what readers take away."""
+    """Weight of a claim, 0 to 1: claims at the beginning and claims with figures matter most."""
     weight = 0.2 + 0.2 * claim.cited + 0.3 * (claim.section == first_section)
     return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
 
 
 def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict | None:
-    """The verdict of a claim that no checker is asked about; None for the others."""
+    """The verdict of a claim that needs no checker; None for the others."""
     strip = material.registry.strip
     # As a report shows them, and as an audit compares them again.
     words = [
@@ -154,12 +154,12 @@ def ask(claims: Sequence[ExtractedClaim], material: Material, known: Collection[
 
 
 def is_judged(answer: ClaimAnswer | None) -> bool:
-    """Whether an answer says something."""
+    """Return whether an answer has a verdict."""
     return answer is not None and answer.verdict is not Verdict.UNVERIFIED
 
 
 def as_asked(each: ExtractedClaim, material: Material) -> AskedClaim:
-    """A claim as it is shown."""
+    """The claim in the form for checkers and correctors."""
     return AskedClaim(
         fingerprint=each.fingerprint,
         text=each.claim.text,
@@ -191,7 +191,7 @@ def _verdict(each: ExtractedClaim, answer: ClaimAnswer | None) -> ClaimVerdict:
 
 
 def score(verdicts: Sequence[ClaimVerdict]) -> float:
-    """What the claims of a draft are worth on average, from -1 to 1; 0 without claims."""
+    """Average worth of the claims of a draft, from -1 to 1; 0 without claims."""
     return round(sum(WORTH[one.verdict] for one in verdicts) / len(verdicts), 6) if verdicts else 0.0
 
 
@@ -204,7 +204,7 @@ def shares(verdicts: Mapping[str, int]) -> tuple[float, float]:
 
 
 def needs_warning(verdicts: Mapping[str, int]) -> bool:
-    """Whether so much is not borne out that a report warns of itself."""
+    """Return whether so many claims lack support that a report warns of itself."""
     unsupported, contradicted = shares(verdicts)
     return unsupported > MOST_UNSUPPORTED or contradicted > MOST_CONTRADICTED
 
@@ -264,5 +264,5 @@ def find_candidates(
 
 
 def contains(outer: Evidence, inner: Evidence) -> bool:
-    """Whether a passage lies within another one."""
+    """Return whether a passage lies within another one."""
     return outer.source_id == inner.source_id and outer.start <= inner.start and inner.end <= outer.end

@@ -1,7 +1,7 @@
-"""Correction: which claims are doubtful, which passages may bear them out, and which proposals stand. Pure.
+"""Correction: the doubtful claims, passages that may support them, and the proposals to accept. Pure.
 
-A proposal is first put into a draft, and that draft is weighed and checked like any other. It stands only if what it
-says now passes; a draft as a whole only if it is worth no less than the one before.
+A proposal is first put into a draft, and that draft is checked like any other. It is accepted only if its new text
+passes; a draft as a whole only if it is worth no less than the one before.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PART
 MOST_QUERIES: Final = 3
 QUERY_CHARACTERS: Final = 200
 MUST_PASS: Final = (CorrectionAction.REPLACE, CorrectionAction.ADD, CorrectionAction.REWRITE)
-"""What must be supported afterwards; what is softened must only be borne out better than before."""
+"""Actions whose text must be supported afterwards; a softened one must only be better supported than before."""
 FAILED: Final = "no proposal for it passed the check"
 DENIED: Final = "its sources say otherwise, and no other wording passed the check"
 
@@ -44,7 +44,7 @@ DENIED: Final = "its sources say otherwise, and no other wording passed the chec
 def find_doubtful(
     claims: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict], material: Material
 ) -> DoubtfulEntry:
-    """The claims to be corrected, the most important first; one that cites nothing, where a passage may support it.
+    """The claims to be corrected, the most important first; one without a citation, where a passage may support it.
 
     Rows of tables and quoted passages are not corrected: no sentence can take their place.
     """
@@ -74,7 +74,7 @@ def find_doubtful(
 
 
 def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
-    """The most important claims that no other passage may bear out: another source may."""
+    """Queries for the most important claims that no known passage may support."""
     lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN)
     return [shorten(one.asked.text, QUERY_CHARACTERS) for one in lacking][:MOST_QUERIES]
 
@@ -105,7 +105,7 @@ def apply(
 
 
 def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: KnownAddresses) -> list[Sentence]:
-    """Return the sentences of a claim as a proposal would have them; what is removed has no words left."""
+    """Return the sentences of a claim with a proposal applied; removed ones have no words."""
     empty = [replace(each, inlines=()) for each in inside]
     if proposal.action is CorrectionAction.REMOVE:
         return empty
@@ -115,12 +115,12 @@ def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: KnownAdd
     if any(words):
         joined = tidy(inline for each in words for inline in (*each, Run(" ")))
         return [replace(inside[0], inlines=(*joined, *mark)), *empty[1:]]
-    kept = [replace(each, inlines=tuple(_words_of(each))) for each in inside]
-    return [*kept[:-1], replace(kept[-1], inlines=(*kept[-1].inlines, *mark))]
+    bare = [replace(each, inlines=tuple(_words_of(each))) for each in inside]
+    return [*bare[:-1], replace(bare[-1], inlines=(*bare[-1].inlines, *mark))]
 
 
 def _words_of(sentence: Sentence) -> list[Inline]:
-    """Return what a sentence is made of, without its citations and the blank before them."""
+    """Return the words of a sentence, without its citations and the blank before them."""
     found: list[Inline] = []
     for inline in sentence.inlines:
         if isinstance(inline, Run):
@@ -178,7 +178,7 @@ def choose(
 def _passes(
     item: PlacedProposal, before: Verdict, after: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict]
 ) -> Verdict | None:
-    """The verdict on what a proposal says now, if it passes; for a removal the verdict on what is removed."""
+    """The verdict on the new text of a proposal, if it passes; for a removal the verdict on the removed claim."""
     if item.proposal.action is CorrectionAction.REMOVE:
         return before
     inside = [

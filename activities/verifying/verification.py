@@ -1,6 +1,6 @@
 """The activities of a verification that make no paid call: extract claims, finalize a check, apply corrections.
 
-Entries of the notebook take what they find; the workflow gets hashes and figures. Work on texts is done in a thread:
+Results are entries of the notebook; the workflow gets hashes and figures. Work on texts is done in a thread:
 it is linear in their length, and no parser of documents takes part.
 """
 
@@ -66,7 +66,7 @@ class VerifyingActivities:
 
     @activity.defn(name="extract_claims")
     async def extract_claims(self, request: ExtractClaimsRequest) -> ExtractedClaims:
-        """Find the claims of the newest draft, judge what rules can, and store what a checker is to be asked."""
+        """Find the claims of the newest draft, judge them by rules, and store those that need a checker."""
         async with attempt(RECORDS):
             changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
             state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
@@ -82,7 +82,7 @@ class VerifyingActivities:
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: ApplyRequest) -> ExtractedClaims:
-        """Put every proposal into the draft and find out what a checker is to be asked of it."""
+        """Put every proposal into the draft, and store the claims of it that need a checker."""
         async with attempt(RECORDS):
             draft, material = await self._load(request.claims_entry, by_model=request.by_model)
             doubtful = await self._notebooks.read(request.doubtful_entry, DoubtfulEntry)
@@ -95,7 +95,7 @@ class VerifyingActivities:
 
     @activity.defn(name="finalize_verification")
     async def finalize_verification(self, request: FinalizeVerificationRequest) -> FinalizedVerification:
-        """Put the verdicts together; choose which corrections stand; look for passages for what is doubtful."""
+        """Combine the verdicts, choose the corrections to accept, and find passages for doubtful claims."""
         async with attempt(RECORDS):
             tried, before = None, list[ClaimVerdict]()
             if request.corrected_entry:
@@ -158,7 +158,7 @@ class VerifyingActivities:
         return await self._notebooks.write(entry) if entry != type(entry)() else ""
 
     async def _load(self, entry: str, *, by_model: bool) -> tuple[str, Material]:
-        """The draft of stored claims, and what they are compared with."""
+        """The draft of stored claims, and the material for their comparison."""
         claims = await self._notebooks.read(entry, ClaimsEntry)
         texts = await load_texts(self._content, [source.text for source in claims.sources])
         return await self._content.get_text(claims.draft), Material(claims, texts, by_model)
@@ -220,12 +220,12 @@ def try_corrections(
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The end of a check: the draft that stands, its verdicts, and what is still doubtful."""
+    """Result of a check: the final draft, its verdicts, and the claims that are still doubtful."""
 
     claims: ClaimsEntry
     verdicts: list[ClaimVerdict]
     text: str = ""
-    """The corrected draft, if any correction stands."""
+    """The corrected draft, if any correction was accepted."""
     corrections: Sequence[Correction] = ()
     doubtful: DoubtfulEntry = field(default_factory=DoubtfulEntry)
 
@@ -250,8 +250,8 @@ def finalize(
         found = _better(draft, material, known, tried, before)
     if not corrects:
         return found
-    standing = replace(material, entry=found.claims)
-    return replace(found, doubtful=find_doubtful(found.claims.claims, found.verdicts, standing))
+    final = replace(material, entry=found.claims)
+    return replace(found, doubtful=find_doubtful(found.claims.claims, found.verdicts, final))
 
 
 def _better(
@@ -261,7 +261,7 @@ def _better(
     tried: CorrectedEntry,
     before: list[ClaimVerdict],
 ) -> Conclusion:
-    """The draft with the corrections that stand, unless it is worth less with them."""
+    """The draft with the accepted corrections, unless it is worth less with them."""
     claims, after = material.entry.claims, tried.after.claims
     accepted, corrections = choose(claims, before, tried.placed, after, conclude(after, known), tried.numbers)
     if not accepted:

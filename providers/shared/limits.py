@@ -86,7 +86,7 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
     return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
 
 
-class Permit:
+class CallPermit:
     """One call that the limits allow."""
 
     def __init__(self) -> None:
@@ -105,14 +105,14 @@ class SharedLimiter:
         self._limits = dict(limits_by_service)
 
     @asynccontextmanager
-    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[Permit]:
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
         """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait.
 
         A `RateLimited` or `Unavailable` that the block raises makes all workers wait. `tokens` is an estimate.
         """
         limits = self._limits.get(service, ServiceLimits())
         before = await self._take(service, limits.spacing(tokens))
-        permit = Permit()
+        permit = CallPermit()
         try:
             yield permit
         except StoreUnavailable:

@@ -73,7 +73,6 @@ class SettingsError(Exception):
 class Flags:
     """Settings of the command line; None means not given."""
 
-    home: Path | None = None
     model: str | None = None
     """Replaces the model of every tier."""
     model_url: str | None = None
@@ -283,7 +282,7 @@ def _from_flags(flags: Flags) -> Found:
     found: Found = {("models", tier): ("--model", flags.model) for tier in tiers}
     if flags.model_url is not None:
         found["models", "base_url"] = ("--model-url", flags.model_url)
-    return found | ({} if flags.home is None else {("home",): ("--home", flags.home)})
+    return found
 
 
 def _nested(found: Found) -> dict[str, Any]:

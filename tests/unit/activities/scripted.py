@@ -13,44 +13,14 @@ from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
-from providers.errors import CallInFlight, ContentMissing
+from providers.errors import CallInFlight
 from providers.interfaces import CallLease, EngineAnswer, EngineTask
 from providers.models import answers
 from providers.storage.stored_notebooks import StoredNotebooks
+from tests.unit.activities.reporting.memory_store import MemoryStore
 
 URL = "corpus:manual/vacuum.md"
 SOURCE = addresses.source_id(URL)
-
-
-class MemoryContent:
-    """A content store in memory."""
-
-    def __init__(self) -> None:
-        self.data: dict[str, bytes] = {}
-        self.fetched: list[str] = []
-
-    async def put(self, data: bytes, media_type: str) -> DocumentRef:
-        reference = DocumentRef(hash=addresses.digest(data.decode("latin-1")), media_type=media_type, size=len(data))
-        self.data[reference.hash] = data
-        return reference
-
-    async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
-        reference = DocumentRef(hash=addresses.digest(text), media_type=media_type, size=len(text))
-        self.data[reference.hash] = text.encode()
-        return reference
-
-    async def get(self, reference: DocumentRef) -> bytes:
-        self.fetched.append(reference.hash)
-        await asyncio.sleep(0)
-        if reference.hash not in self.data:
-            raise ContentMissing("gone")
-        return self.data[reference.hash]
-
-    async def get_text(self, reference: DocumentRef) -> str:
-        return (await self.get(reference)).decode()
-
-    async def delete(self, reference: DocumentRef) -> None:
-        self.data.pop(reference.hash, None)
 
 
 class ScriptedEngine:
@@ -116,7 +86,7 @@ class MemoryCalls:
 
 def role_activities(
     engine: Any,
-    content: MemoryContent,
+    content: MemoryStore,
     calls: MemoryCalls | None = None,
     renew_seconds: float = 2.0,
 ) -> RoleActivities:

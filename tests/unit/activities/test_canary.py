@@ -1,7 +1,6 @@
 """The canary in prompts, in answers and in addresses."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from contracts.addresses import digest
 from contracts.canary import STEERED, contains_canary, exposes_private_text
 from contracts.evidence import DocumentRef
 from contracts.messages import PrepareRequest, ReadRequest
-from contracts.state import ResearchState
 from providers.domains import Domains
 from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
@@ -29,9 +27,9 @@ from tests.fakes.killers import HereCalls
 from tests.fakes.model_work import unmarked
 from tests.fakes.states import PERMITTED
 from tests.fakes.world import World
+from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
-    MemoryContent,
     ScriptedEngine,
     analyze_input,
     environment,
@@ -68,7 +66,7 @@ def draft_with(text: str) -> roles.AnalyzerAnswer:
 async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
     """The answer was paid, its usage is told, and nothing of it is in the failure."""
     engine = ScriptedEngine(draft_with(CANARY))
-    activities = role_activities(engine, MemoryContent())
+    activities = role_activities(engine, MemoryStore())
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
     assert caught.value.type == failures.INVALID_MODEL_OUTPUT
@@ -108,7 +106,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
-    content = MemoryContent()
+    content = MemoryStore()
     activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
     request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permission=PERMITTED)
     with pytest.raises(ApplicationError) as caught:
@@ -116,23 +114,6 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")
     assert caught.value.non_retryable
     assert asked == []
-
-
-async def test_a_run_keeps_its_canary(tmp_path: Path) -> None:
-    """Made when a run is prepared, it stays the same when the run is prepared anew, for its journal goes by it."""
-    world = World(tmp_path)
-    prepare = next(work for work in world.activities() if work.__name__ == "prepare_research")
-    request = PrepareRequest(research_id="r-1", request_json='{"query": "what is vacuum", "corpus": "manual"}')
-    first = (await environment().run(prepare, request)).resolved
-    assert re.fullmatch("[0-9a-f]{24}", first.canary)
-    other = (await environment().run(prepare, request)).resolved
-    assert other.canary != first.canary, "nothing was saved in between"
-    state = ResearchState(resolved=first)
-    await world.sessions.save("r-1", state.model_dump_json(), closed=False)
-    assert (await environment().run(prepare, request)).resolved.canary == first.canary
-    await world.sessions.save("r-1", "{}", closed=False)
-    assert (await environment().run(prepare, request)).resolved.canary
-    await world.close()
 
 
 async def test_a_store_that_is_silent_makes_no_other_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

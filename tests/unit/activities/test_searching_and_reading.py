@@ -1,5 +1,6 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from contracts import failures
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry, SourceEntry
+from contracts.outcome import Usage
 from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
@@ -21,7 +23,8 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.killers import HereCalls
 from tests.fakes.states import PERMITTED
 from tests.fakes.world import all_reachable
-from tests.unit.activities.scripted import SOURCE, URL, MemoryContent, environment
+from tests.unit.activities.reporting.memory_store import MemoryStore
+from tests.unit.activities.scripted import SOURCE, URL, environment
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -67,24 +70,24 @@ def document(**changes: Any) -> ExtractedDocument:
     return ExtractedDocument(**fields)
 
 
-def reading(given: Any, content: MemoryContent | None = None) -> ReadingActivities:
+def reading(given: Any, content: MemoryStore | None = None) -> ReadingActivities:
     """The activity over one document."""
     quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"}.get)
-    store = content or MemoryContent()
+    store = content or MemoryStore()
     return ReadingActivities(Shelf(given), store, quality, StoredNotebooks(store), lambda: NOW)
 
 
-async def read(given: Any, content: MemoryContent | None = None) -> tuple[ReadRecord, SourceEntry]:
+async def read(given: Any, content: MemoryStore | None = None) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
     request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
-    store = content or MemoryContent()
+    store = content or MemoryStore()
     record = await environment().run(reading(given, store).read_source, request)
     return record, await StoredNotebooks(store).read(record.entry, SourceEntry)
 
 
 def searching(given: Any, notebooks: StoredNotebooks | None = None) -> SearchingActivities:
     """The activity over one provider."""
-    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or StoredNotebooks(MemoryContent()))
+    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or StoredNotebooks(MemoryStore()))
 
 
 async def test_hits_are_returned_by_reference() -> None:
@@ -96,7 +99,7 @@ async def test_hits_are_returned_by_reference() -> None:
         ),
         SearchHit(url=f"{URL}/2", title="second", rank=2, provider="shelf"),
     ]
-    response, notebooks = SearchResponse(provider="shelf", hits=hits), StoredNotebooks(MemoryContent())
+    response, notebooks = SearchResponse(provider="shelf", hits=hits), StoredNotebooks(MemoryStore())
     request = asked().model_copy(update={"titled": 1, "questions": ["q"]})
     found = await environment().run(searching(response, notebooks).search, request)
     assert [(hit.url, hit.title, hit.doi) for hit in found.hits] == [(URL, "t" * 120, "10.1/x"), (f"{URL}/2", "", None)]
@@ -106,6 +109,18 @@ async def test_hits_are_returned_by_reference() -> None:
     assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.2)
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
+
+
+async def test_a_search_names_what_its_failed_attempts_cost() -> None:
+    """Each attempt of a search by a model is paid; the last heartbeat of the one before hands its cost on."""
+    failed, beats = errors.Unavailable("503", retry_after=0.0), list[Any]()
+    failed.usage = Usage(cost_usd=0.25)
+    with pytest.raises(ApplicationError):
+        await environment(beats=beats).run(searching(failed).search, asked())
+    env = environment(details=beats[-1])
+    env.info = replace(env.info, attempt=2)
+    found = await env.run(searching(SearchResponse(provider="shelf", cost_usd=0.5)).search, asked())
+    assert (found.cost_usd, found.spent_before) == (0.5, Usage(cost_usd=0.25))
 
 
 @pytest.mark.parametrize(
@@ -156,10 +171,10 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 
 async def test_a_read_archives_raw_bytes_and_text() -> None:
     """Both forms are stored, the record tells where, when and how long, and holds no text itself (S0-055)."""
-    content = MemoryContent()
+    content = MemoryStore()
     record, entry = await read(document(authors=["A"]), content)
-    assert content.data[entry.raw.hash] == b"<p>raw</p>"
-    assert content.data[record.text.hash].decode() == "Vacuum 🧹 text"
+    assert content.documents[entry.raw.hash] == b"<p>raw</p>"
+    assert content.documents[record.text.hash].decode() == "Vacuum 🧹 text"
     assert record.content_hash == entry.raw.hash
     assert (entry.title, record.text.size) == ("From the hit", 13)
     assert entry.retrieved_at == "2026-11-21T00:00:00+00:00"
@@ -169,7 +184,7 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
 async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     """Both lists go with the read to the reader (S0-056)."""
     shelf = Shelf(document())
-    content = MemoryContent()
+    content = MemoryStore()
     activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
     request = ReadRequest(
         permission=PERMITTED,
@@ -210,9 +225,9 @@ async def test_a_page_of_the_web_is_assessed_and_never_declared() -> None:
 )
 async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, kind: str) -> None:
     """A document without usable text fails for good, with the typed reason, and nothing is stored."""
-    content = MemoryContent()
+    content = MemoryStore()
     with pytest.raises(ApplicationError) as caught:
         await read(given, content)
     assert (caught.value.type, caught.value.non_retryable) == (failures.SOURCE_UNREADABLE, True)
     assert caught.value.details[0] == {"kind": kind}
-    assert content.data == {}
+    assert content.documents == {}

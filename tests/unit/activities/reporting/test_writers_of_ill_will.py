@@ -113,7 +113,7 @@ def test_source_is_cited_by_its_label_too() -> None:
         evidence=list(SAMPLE.evidence.values()), sources=[],
     )  # fmt: skip
     label = label_of(SAMPLE.rule.source_id, label_key(request))
-    report = clean_report(f"It is so [{label}], and so [src-0000000000].", request)
+    report = clean_report(f"It is so [{label}], and so [src-0000000000].", request, {})
     of_source = {item.id for item in SAMPLE.evidence.values() if item.source_id == SAMPLE.rule.source_id}
     shown = {key for finding in findings for key in finding.evidence_ids}
     assert set(cited_evidence(report.blocks)) == of_source & shown != set()

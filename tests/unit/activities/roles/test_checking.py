@@ -8,7 +8,6 @@ from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_ve
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_blocks import PromptBlocks
 from activities.roles.prompt_rendering import render_role
-from activities.roles.run_role import ground_answer
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
@@ -16,7 +15,6 @@ from contracts.evidence import Verdict
 from contracts.outcome import CallAccount, Guidance
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
-from providers.interfaces import EngineAnswer, EngineTask
 from providers.models import answers
 from providers.models.chat import ChatReply, TokenCounts
 from tests.fakes import checking_work
@@ -118,12 +116,6 @@ def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
     assert len(output.verdicts) == len(CLAIMS)
 
 
-def test_a_cut_answer_is_no_answer() -> None:
-    """What an endpoint says was cut is not read, even if it looks whole."""
-    with pytest.raises(AnswerCut):
-        answer_of(checking_work.lying(prompt_of()), stop_reason="max_tokens")
-
-
 @pytest.mark.parametrize(
     ("word", "verdict"),
     [
@@ -152,29 +144,16 @@ def test_only_the_very_word_is_support(word: str, verdict: Verdict | None) -> No
         ("The cache holds 128 GB by default.", "The cache holds 128 MB by default."),
         ("Autovacuum is never started by default.", "Autovacuum is always started by default."),
         ("All data are kept in memory by Redis.", "All data are kept in memory by Valkey."),
+        ("Those cancelling two days before it get all back.", "Who cancels 14 days before the start is refunded."),
+        ("Montrose beat Valdera in the cup final on Sunday.", "Valdera beat Montrose in the cup final on Sunday."),
         ("Die Ablage fasst 512 MB und wird nicht geleert.", "The store holds 128 MB and it is not emptied by anyone."),
     ],
 )
 def test_a_lying_checker_is_overruled_by_the_rules(said: str, stored: str) -> None:
-    """A checker's support does not stand against a wrong amount, a strange name or a negation (S1-040)."""
+    """Support does not survive a wrong amount, a strange or exchanged name, or a negation (S1-040)."""
     claims = [asked(said, stored)]
     output = answer_of(json.dumps(checking_work.believing(prompt_of(claims))), claims)
     assert output.verdicts[0] in {"partial", "not_enough_information"}
-    assert output.answers[0].reason
-
-
-@pytest.mark.parametrize(
-    ("said", "stored"),
-    [
-        ("Those cancelling two days before it get all back.", "Who cancels 14 days before the start is refunded."),
-        ("Montrose beat Valdera in the cup final on Sunday.", "Valdera beat Montrose in the cup final on Sunday."),
-    ],
-)
-def test_support_is_withheld_where_rules_see_a_difference_that_proves_nothing(said: str, stored: str) -> None:
-    """Another word in a copy, another amount, exchanged names, a denial: too little for a verdict, enough for none."""
-    claims = [asked(said, stored)]
-    output = answer_of(json.dumps(checking_work.believing(prompt_of(claims))), claims)
-    assert Verdict.SUPPORTED not in output.verdicts
     assert output.answers[0].reason
 
 
@@ -207,14 +186,6 @@ def test_the_control_is_the_same_for_the_same_claims_and_its_place_is_not() -> N
     assert len(places) > 2
 
 
-def test_a_page_about_lighthouses_gets_another_control() -> None:
-    """The control speaks of nothing that its passage speaks of."""
-    claims = [asked("It is yellow.", STATEMENTS[0])]
-    texts = [one.text for one in checking_work.statements_of(prompt_of(claims))]
-    assert STATEMENTS[0] not in texts
-    assert set(texts) & set(STATEMENTS)
-
-
 def test_a_claim_in_another_language_than_its_passage_can_be_supported() -> None:
     """Rules that compare words have no say where the languages differ; numbers that agree do not object."""
     claims = [asked("Die Ablage fasst 128 MB und wird nicht geleert.", "The store holds 128 MB and it is not emptied.")]
@@ -234,11 +205,3 @@ def test_a_passage_that_gives_orders_or_answers_stays_data() -> None:
     assert "<statement id=" not in prompt
     output = answer_of('{"verdicts": [{"claim": "c-1", "verdict": "supported", "quote": "All good"}]}', [hostile])
     assert output.verdicts == [Verdict.UNVERIFIED]
-
-
-def test_a_checker_that_gives_the_canary_away_is_not_believed() -> None:
-    """An answer with the run's mark in it was steered by a page: it is thrown away whole."""
-    request = request_of()
-    given = CHECKER.answer.model_validate({"verdicts": [{"claim": "c-1", "verdict": "supported", "reason": CANARY}]})
-    with pytest.raises(InvalidOutput):
-        ground_answer(EngineTask(CHECKER, request, {}, "", "", ""), EngineAnswer(given, EngineKind.MODEL))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jinja2 import UndefinedError
 
-from activities.roles.excerpts import LEFT_OUT, allot, excerpt, part_of
+from activities.roles.excerpts import LEFT_OUT, excerpt
 from activities.roles.prompt_rendering import (
     TEMPLATES,
     RenderedPrompt,
@@ -15,7 +15,7 @@ from activities.roles.prompt_rendering import (
     render_role,
     with_canary,
 )
-from activities.roles.untrusted import break_lines, label_all, label_key, label_of, remove_signs
+from activities.roles.untrusted import break_lines, label_all, label_key, label_of
 from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
 from contracts import roles
@@ -91,51 +91,35 @@ def reflect_input(**changes: Any) -> roles.ReflectInput:
 
 CANARY = "8fbddb3160f16a89af97bab4"
 EARLIER = [Turn(question="What is vacuum?", answer="It removes dead rows.")]
+STEP = reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])
+FIELDS: list[tuple[RoleSpec[Any, Any], dict[str, Any]]] = [
+    (reflective.COORDINATOR, {"context": EARLIER}),
+    (reflective.INVESTIGATOR, {"context": EARLIER}),
+    (
+        reflective.STEP_PLANNER,
+        {
+            "context": EARLIER,
+            "hits": [SearchHit(url=URL, title="Vacuum", snippet="what vacuum does")],
+            "steps": [STEP],
+            "feedback": "the plan misses limits",
+            "suggested_changes": ["look at limits"],
+        },
+    ),
+    (reflective.RESEARCHER, {"step_title": "Research costs", "description": "what vacuum costs"}),
+    (reflective.REFLECTOR, {"steps": [STEP], "pending": ["Research limits"]}),
+    (reflective.RESPONDER, {"context": EARLIER}),
+    (orchestrating.INTAKE, {"context": EARLIER}),
+    (orchestrating.OUTLINER, {"context": EARLIER, "previous": ["what it costs"]}),
+    (orchestrating.ORCHESTRATOR, {"approach": "By parts.", "steps": ["what it costs", "how it works"]}),
+    (orchestrating.AGENT, {"searches_left": 3, "pages_left": 5}),
+]
 INPUTS: list[tuple[RoleSpec[Any, Any], Any]] = [
     (roles.PLANNER, plan_input()),
     (roles.ANALYZER, analyze_input([source(reference(TEXT))])),
     (roles.SYNTHESIZER, write_input()),
     (roles.REFINER, refine_input()),
     (roles.SUPERVISOR, reflect_input()),
-    (reflective.COORDINATOR, reflective.ClassifyInput(**common(context=EARLIER))),
-    (reflective.INVESTIGATOR, reflective.InvestigateInput(**common(context=EARLIER))),
-    (
-        reflective.STEP_PLANNER,
-        reflective.PlanStepsInput(
-            **common(
-                context=EARLIER,
-                hits=[SearchHit(url=URL, title="Vacuum", snippet="what vacuum does")],
-                steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
-                feedback="the plan misses limits",
-                suggested_changes=["look at limits"],
-            )
-        ),
-    ),
-    (
-        reflective.RESEARCHER,
-        reflective.ResearchStepInput(
-            **common(
-                step_title="Research costs", description="what vacuum costs", observations=["Vacuum costs little."]
-            )
-        ),
-    ),
-    (
-        reflective.REFLECTOR,
-        reflective.ReflectOnStepInput(
-            **common(
-                steps=[reflective.StepSummary(title="Research costs", observations=["Vacuum costs little."])],
-                pending=["Research limits"],
-            )
-        ),
-    ),
-    (reflective.RESPONDER, reflective.RespondInput(**common(context=EARLIER))),
-    (orchestrating.INTAKE, orchestrating.IntakeInput(**common(context=EARLIER))),
-    (orchestrating.OUTLINER, orchestrating.OutlineInput(**common(context=EARLIER, previous=["what it costs"]))),
-    (
-        orchestrating.ORCHESTRATOR,
-        orchestrating.OrchestrateInput(**common(approach="By parts.", steps=["what it costs", "how it works"])),
-    ),
-    (orchestrating.AGENT, orchestrating.WorkInput(**common(searches_left=3, pages_left=5))),
+    *((role, role.input(**common(**fields))) for role, fields in FIELDS),
 ]
 
 
@@ -412,17 +396,6 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
     assert list(break_lines("a" * 159 + " b " + "c" * 200)) == ["a" * 159, "b " + "c" * 200]
 
 
-def test_signs_that_a_model_copies_are_removed() -> None:
-    """In every field, at the beginning of a line or within one; words that only look alike stay."""
-    quote = roles.Quote(source_id=SOURCE, quote="1f¦Vacuum must\n1f¦visit every 1f¦ table ¦ here, 12345¦")
-    answer = roles.AnalyzerAnswer(findings=[roles.ProposedFinding(content="1f¦ It visits.", quotes=[quote])])
-    cleaned = remove_signs(answer).findings[0]
-    assert cleaned.content == "It visits."
-    assert cleaned.quotes[0].quote == "Vacuum must\nvisit every table ¦ here, 12345¦"
-    plain = roles.AnalyzerAnswer(findings=[roles.ProposedFinding(content="It visits.")])
-    assert remove_signs(plain) is plain
-
-
 def test_labels_belong_to_a_run() -> None:
     """Every id has another label under another key, each label leads back to its id, and a short id keeps its name."""
     ids = [f"ev-{number:064d}" for number in range(300)]
@@ -455,23 +428,3 @@ def test_an_excerpt_prefers_blocks_with_the_words_of_the_question() -> None:
     assert excerpt(shown, [], "vacuum", 60) == early
     both = "Vacuum one is here.\n\nVacuum two is here."
     assert excerpt("gardens\n\n" * 100 + both, [hint("gardens\n\n" * 100 + both, both)], "vacuum", 200) == both
-
-
-@pytest.mark.parametrize("text", ["", "x" * 5_000, "word " * 2_000, "\n\n" * 3_000, "字" * 4_000])
-def test_an_excerpt_fits_its_budget(text: str) -> None:
-    """No text, no space and no hint beyond the end of the text make an excerpt longer than its budget."""
-    shown = excerpt(text, [], "vacuum", 1_000)
-    assert len(shown) <= 1_020
-    assert bool(shown) == bool(text.strip())
-    beyond = hint("x" * 10, "x" * 10).model_copy(update={"start": 4_990, "end": 9_999})
-    assert len(excerpt(text, [beyond], "vacuum", 1_000)) <= 1_020
-
-
-def test_a_smaller_share_shortens_all_sources_alike_and_drops_the_last() -> None:
-    """No source is shown with less than makes sense, and the first one is always shown."""
-    assert allot(3, 1_000, 1.0) == [1_000] * 3
-    assert allot(3, 1_000, 0.6) == [600] * 3
-    assert allot(20, 1_000, 0.05) == [200] * 5
-    assert allot(20, 1_000, 0.0) == [200]
-    assert allot(0, 1_000, 0.0) == []
-    assert [part_of(400, share, 80) for share in (1.0, 0.6, 0.4)] == [400, 240, 80]

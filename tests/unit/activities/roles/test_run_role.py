@@ -26,9 +26,9 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from tests.architecture.repository import PACKAGES, ROOT
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter
+from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import (
     MemoryCalls,
-    MemoryContent,
     ScriptedEngine,
     analyze_input,
     environment,
@@ -49,7 +49,7 @@ class Bench:
     def __init__(self, script: Any, *, paid: bool = True, renew_seconds: float = 2.0) -> None:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
-        self.content = MemoryContent()
+        self.content = MemoryStore()
         self.notebooks = StoredNotebooks(self.content)
         self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
@@ -81,14 +81,14 @@ async def test_documents_are_loaded_once_each() -> None:
     one, two = await bench.content.put_text("one text"), await bench.content.put_text("two texts")
     request = analyze_input([source(one), source(one, id="src-2"), source(two, id="src-3")])
     await environment().run(bench.activities.run, roles.ANALYZER, request)
-    assert sorted(bench.content.fetched) == sorted([one.hash, two.hash])
+    assert bench.content.loads == 2
     assert bench.engine.tasks[0].documents == {one.hash: "one text", two.hash: "two texts"}
 
 
 async def test_a_missing_document_fails_before_anything_is_paid() -> None:
     """A stored text that is gone is a failure of its own type, and the engine is not asked."""
     bench = Bench(roles.AnalyzerAnswer(findings=[]))
-    gone = await MemoryContent().put_text("gone")
+    gone = await MemoryStore().put_text("gone")
     with pytest.raises(ApplicationError) as caught:
         await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
     assert caught.value.type == failures.CONTENT_MISSING
@@ -185,47 +185,34 @@ async def test_a_call_without_an_answer_is_given_up(error: Exception) -> None:
     assert len(bench.engine.tasks) == 2
 
 
-async def test_a_cancelled_call_is_given_up() -> None:
-    """Cancellation stops the call, releases the lease, and stays a cancellation."""
-    started = asyncio.Event()
-
-    async def endless(_: Any) -> Any:
-        started.set()
-        await asyncio.Event().wait()
-
-    bench = Bench(endless)
+async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) -> None:
+    """Cancel a call after `begun`, and set `go_on` in the same moment."""
     env = environment()
     attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
-    await started.wait()
+    await begun.wait()
     env.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await attempt
-    assert bench.calls.log == ["begin", "release"]
 
 
-@pytest.mark.parametrize("outcome", [PLAN, errors.AnswerCut("cut off")])
-async def test_an_answer_that_comes_with_the_cancellation_is_kept(outcome: Any) -> None:
-    """What arrives in the moment of a cancellation was paid: the next attempt takes it instead of paying again."""
-    started, arriving = asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("outcome", [PLAN, errors.AnswerCut("cut off"), None])
+async def test_a_cancelled_call_is_given_up_unless_its_answer_arrives(outcome: Any) -> None:
+    """An answer in the moment of a cancellation was paid: the next attempt takes it instead of paying again."""
+    begun, arriving = asyncio.Event(), asyncio.Event()
 
     async def just_now(_: Any) -> Any:
-        started.set()
-        await arriving.wait()
+        begun.set()
+        await (arriving.wait() if outcome else asyncio.Event().wait())
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     bench = Bench(just_now)
-    env = environment()
-    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
-    await started.wait()
-    env.cancel()
-    await asyncio.sleep(0)
-    arriving.set()
-    with pytest.raises(asyncio.CancelledError):
-        await attempt
-    assert bench.calls.log == ["begin", "finish"]
-    assert len(bench.calls.answers) == 1
+    await cancelled(bench, begun, arriving)
+    assert bench.calls.log == ["begin", "finish" if outcome else "release"]
+    assert len(bench.calls.answers) == bool(outcome)
 
 
 async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
@@ -240,14 +227,7 @@ async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> 
         await finish(lease, answer)
 
     bench.calls.finish = slow_finish  # type: ignore[method-assign]
-    env = environment()
-    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
-    await writing.wait()
-    env.cancel()
-    await asyncio.sleep(0)
-    go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await attempt
+    await cancelled(bench, writing, go_on)
     assert len(bench.calls.answers) == 1
 
 
@@ -270,19 +250,10 @@ async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
     assert failure.details[0]["usage"]["model_calls"] == 1
 
 
-async def test_a_free_engine_needs_no_call_store() -> None:
-    """An engine that costs nothing is asked directly, every time."""
-    bench = Bench(PLAN, paid=False)
-    await bench.plan()
-    await bench.plan()
-    assert len(bench.engine.tasks) == 2
-    assert bench.calls.log == []
-
-
 async def test_the_extractive_engine_is_given_no_prompt() -> None:
     """Without a model no prompt is rendered, and the account names no version of one."""
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    activities = role_activities(engine, MemoryContent())
+    activities = role_activities(engine, MemoryStore())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
@@ -320,7 +291,7 @@ async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
         chat = Watching(api_key="test", base_url=api.base_url)
         endpoint = ModelEndpoint("default", "h", chat, lambda _: EndpointCapabilities())
         engine = LanguageModelEngine(ModelDirectory({"default": endpoint}), PriceTable(), OpenLimiter())
-        activities = role_activities(engine, MemoryContent())
+        activities = role_activities(engine, MemoryStore())
         planner = next(each for each in activities.register() if each.__name__ == roles.PLANNER.activity)
         await environment().run(planner, plan_input())
         await engine.close()

@@ -19,7 +19,8 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
 from tests.toy.asker import ASKER, AskerInput
-from tests.unit.activities.scripted import MemoryContent, common, environment, role_activities
+from tests.unit.activities.reporting.memory_store import MemoryStore
+from tests.unit.activities.scripted import common, environment, role_activities
 
 MODEL = "claude-opus-4-8"
 
@@ -28,7 +29,7 @@ class Bench:
     """The asker over an engine."""
 
     def __init__(self, engine: Any) -> None:
-        self.content = MemoryContent()
+        self.content = MemoryStore()
         self.activities = role_activities(engine, self.content)
 
     async def turn(self, before: TurnResult | None = None, said: str = "", **changes: Any) -> TurnResult:

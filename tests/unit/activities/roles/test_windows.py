@@ -14,8 +14,8 @@ from providers.models.endpoints import CapabilityOverrides
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
+from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import (
-    MemoryContent,
     analyze_input,
     common,
     environment,
@@ -39,7 +39,7 @@ class Bench:
 
     def __init__(self, engine: Any, api: MessagesApi) -> None:
         self.api = api
-        self.content = MemoryContent()
+        self.content = MemoryStore()
         self.activities = role_activities(engine, self.content)
 
     async def run(self, role: RoleSpec[Any, Any], request: Any) -> Any:

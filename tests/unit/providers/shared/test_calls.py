@@ -179,7 +179,7 @@ async def test_processes_that_race_share_the_calls(address: str) -> None:
 
 @shared_by_processes
 async def test_a_killed_process_frees_its_calls_with_its_lease(address: str, journals: Journals) -> None:
-    """After kill -9 the store is sound, and the call can be made when the lease has run out."""
+    """After kill -9 the store is sound, and the call can be made when the lease has run out (F1)."""
     pipe, command = asyncio.subprocess.PIPE, (sys.executable, "-c", BEGINNER, address, "1")
     killed = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=ROOT)
     async with asyncio.timeout(SOON):

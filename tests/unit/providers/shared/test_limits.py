@@ -94,7 +94,7 @@ async def test_tokens_count_as_used_and_not_as_estimated() -> None:
 
 
 def test_a_clock_that_was_set_back_blocks_for_a_bounded_time() -> None:
-    """A pause in a far future is no reason to wait for days."""
+    """A pause in a far future is no reason to wait for days (F13)."""
     state = ServiceState(blocked_until=1e9, due=1e9)
     assert take_turn(state, 1_000.0, 1.0)[1] <= LONGEST_NAMED_SECONDS
 
