@@ -97,7 +97,7 @@ def host_of(url: str) -> str:
 
 
 def belongs_to(host: str, domain: str) -> bool:
-    """Whether a host is a domain or lies below it, label by label: `notnature.com` does not belong to `nature.com`."""
+    """Return whether a host is a domain or lies below it: `notnature.com` does not belong to `nature.com`."""
     return host == domain or host.endswith("." + domain)
 
 

@@ -23,7 +23,7 @@ AT_ONCE: Final = 3
 
 
 class AgentLimits(CompactModel):
-    """What an agent may use at most, where that is less than its share; None: its share."""
+    """Limits of an agent below its share; None: its share."""
 
     max_sources: int | None = None
     max_model_calls: int | None = None
@@ -32,7 +32,7 @@ class AgentLimits(CompactModel):
 
 
 class AgentTask(CompactModel):
-    """What one agent is to find out."""
+    """The task of one agent."""
 
     id: str = Field(pattern=AGENT_ID.pattern)
     """Unique in its run, and the same whenever the run goes on: `agent-1`. It begins the names of all its calls."""
@@ -57,7 +57,7 @@ class AgentTask(CompactModel):
 
     @property
     def placement(self) -> dict[str, int]:
-        """Where it stands among its run's work, as far as its strategy was told: the turn, and the branch in it."""
+        """Place in its run's work: the turn, and the branch in it."""
         return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
 
     @property
@@ -67,7 +67,7 @@ class AgentTask(CompactModel):
 
 
 class AgentShare(Contract):
-    """What is reserved for one agent of what its run may use; None where the run has no such limit."""
+    """Budget reserved for one agent; None where the run has no such limit."""
 
     sources: int = 0
     model_calls: int | None = None
@@ -76,14 +76,14 @@ class AgentShare(Contract):
 
 
 class Ledger(Contract):
-    """What a run had asked and read before an agent began; the agent cannot change it."""
+    """Queries and pages of a run before an agent began; the agent cannot change it."""
 
     queries: list[QueryRecord] = []
     pages: list[Source] = []
 
 
 class AgentFindings(Contract):
-    """What an agent found, as labels: the notebook's entries hold the rest."""
+    """Findings of an agent, as labels: the notebook's entries have the rest."""
 
     sources: list[Source] = []
     aliases: dict[str, str] = {}
@@ -93,7 +93,7 @@ class AgentFindings(Contract):
     queries: list[QueryRecord] = []
     notebook: list[str] = []
     unanalyzed: bool = False
-    """Whether it read something that it could not analyze any more."""
+    """True if it read something that it could not analyze any more."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
@@ -107,7 +107,7 @@ def pack_contract(value: Contract) -> str:
 
 
 class AgentReport(Contract):
-    """What a scoped strategy says at the end of its work, whether it could finish or not."""
+    """Report of a scoped strategy at the end of its work, finished or not."""
 
     document: DocumentRef | None = None
     """Its report in the content store; None where it wrote none."""
@@ -123,7 +123,7 @@ class AgentReport(Contract):
 
 
 class TaskResult(CompactModel):
-    """What one agent brings back, however it ended: it never raises.
+    """Result of one agent, however it ended: it never raises.
 
     Its findings, sources and gaps are in the run's state by the time that a strategy sees the result.
     """
@@ -132,9 +132,9 @@ class TaskResult(CompactModel):
     task: str = ""
     stop_reason: StopReason
     problem: str = ""
-    """Why there is less than there should be: one line; empty where the agent finished its work."""
+    """Reason for less than expected, in one line; empty where the agent finished its work."""
     is_stub: bool = False
-    """Whether nothing came from the agent itself: it was not waited for any longer, it failed, or it never began."""
+    """True if nothing came from the agent itself: it was not waited for any longer, it failed, or it never began."""
     report: AgentReport = AgentReport()
     finding_ids: list[str] = []
     source_ids: list[str] = []
@@ -154,30 +154,30 @@ class TaskResult(CompactModel):
     """The `AgentFindings`, packed, on its way to the run; empty once it is in the run's state."""
 
     def findings(self) -> AgentFindings:
-        """What is on its way. Raises ValueError if the text is no packed harvest."""
+        """Return what is on its way. Raises ValueError if the text is no packed harvest."""
         return AgentFindings.model_validate(unpack_json(self.packed)) if self.packed else AgentFindings()
 
 
 class AgentRecord(Contract):
-    """What a run knows of one of its agents."""
+    """Record of an agent in its run."""
 
     task: AgentTask
     status: AgentStatus = AgentStatus.QUEUED
     workflow_id: str = ""
     starts: int = 0
     share: AgentShare | None = None
-    """What is reserved for it whenever it works; None before that is settled."""
+    """None before shares are divided."""
     known_queries: int = 0
-    """How long the run's list of queries was when the task was given; so much of it is the agent's ledger."""
+    """Time that the run's list of queries was when the task was given; so much of it is the agent's ledger."""
     known_sources: int = 0
     started_at: str = ""
     ended_at: str = ""
     result: TaskResult | None = None
-    """What it brought back last, without what is in the state."""
+    """Its last result, without the parts that are in the state."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the task is not to be given again."""
+        """True if the task is not to be given again."""
         return self.status in (AgentStatus.DONE, AgentStatus.FAILED)
 
 
@@ -200,11 +200,11 @@ class AgentRequest(CompactModel):
     """Its own state, where its history begins anew."""
 
     def ledger(self) -> Ledger:
-        """What the run knew already. Raises ValueError if the text is no packed ledger."""
+        """Return what the run knew already. Raises ValueError if the text is no packed ledger."""
         return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
 
     def before(self) -> AgentFindings:
-        """What the agent begins with. Raises ValueError if the text is no packed harvest."""
+        """Return what the agent begins with. Raises ValueError if the text is no packed harvest."""
         return AgentFindings.model_validate(unpack_json(self.packed_before)) if self.packed_before else AgentFindings()
 
 
@@ -215,13 +215,13 @@ class PrepareAgentRequest(CompactModel):
 
 
 class PreparedAgent(CompactModel):
-    """What calls of an agent refer to."""
+    """References of the calls of an agent."""
 
     resolved_entry: str
 
 
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
-    """What people are told of an agent without asking it."""
+    """Return what people are told of an agent without asking it."""
     result = record.result
     return AgentProgress(
         id=record.task.id,

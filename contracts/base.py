@@ -45,7 +45,7 @@ class CompactModel(Contract):
 
 
 def _compact(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:
-    """What was written of a model, without its defaults and without what is computed from its fields."""
+    """Return what was written of a model, without its defaults and without what is computed from its fields."""
     fields, defaults = type(value).model_fields, _defaults(type(value))
     held = {name: getattr(value, name) for name in written if name in fields}
     return {
@@ -57,7 +57,7 @@ def _compact(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _defaults(kind: type[BaseModel]) -> dict[str, Any]:
-    """What the fields of a model hold that nobody has set; one that must be set has no default."""
+    """Return what the fields of a model hold that nobody has set; one that must be set has no default."""
     fields = kind.model_fields.items()
     return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
 

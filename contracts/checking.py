@@ -1,4 +1,4 @@
-"""What is asked and answered while the claims of a draft are checked and corrected.
+"""Checks and corrections of the claims of a draft.
 
 All of it are entries of a run's notebook, or the figures that the workflow keeps of them: hashes, sizes, counts.
 """
@@ -44,7 +44,7 @@ class AskedEntry(CompactModel):
 
 
 class ClaimAnswer(CompactModel):
-    """What the checker said of a claim, as far as it can be used."""
+    """The usable part of the answer of a checker to a claim."""
 
     fingerprint: str
     verdict: Verdict = Verdict.UNVERIFIED
@@ -54,7 +54,7 @@ class ClaimAnswer(CompactModel):
 
 
 class AnswersEntry(CompactModel):
-    """What one call of a checker brought."""
+    """Answers of one call of a checker."""
 
     answers: list[ClaimAnswer] = []
 
@@ -65,15 +65,15 @@ class ExtractedClaim(CompactModel):
     claim: Claim
     fingerprint: str
     importance: float = 0.0
-    """How much it matters to the report, 0 to 1."""
+    """Importance for the report, 0 to 1."""
     decided: ClaimVerdict | None = None
     """None: a checker is asked."""
     row: bool = False
-    """Whether it is a row of a table or a quoted passage, which is not corrected."""
+    """True if it is a row of a table or a quoted passage, which is not corrected."""
 
 
 class CheckedSource(CompactModel):
-    """Where the stored text of a source lies."""
+    """Place of the stored text of a source."""
 
     id: str
     url: str = ""
@@ -88,7 +88,7 @@ class ClaimsEntry(CompactModel):
     query: str = ""
     language: str = "en"
     written_freely: bool = True
-    """Whether a sentence without a citation may be a claim."""
+    """True if a sentence without a citation may be a claim."""
     claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
     """Every passage of the run."""
@@ -96,7 +96,7 @@ class ClaimsEntry(CompactModel):
 
 
 class CorrectionAction(StrEnum):
-    """What is done about a claim that its passages do not bear out."""
+    """Action on a claim that its passages do not support."""
 
     KEEP = "keep"
     REPLACE = "replace"
@@ -124,7 +124,7 @@ class DoubtfulClaim(CompactModel):
 
 
 class DoubtfulEntry(CompactModel):
-    """What is to be corrected of one draft, the most important first."""
+    """Doubtful claims of one draft, the most important first."""
 
     claims: list[DoubtfulClaim] = []
     evidence: list[Evidence] = []
@@ -132,7 +132,7 @@ class DoubtfulEntry(CompactModel):
 
 
 class Proposal(CompactModel):
-    """What a corrector proposes for a claim."""
+    """Proposal of a corrector for a claim."""
 
     number: int
     action: CorrectionAction = CorrectionAction.KEEP
@@ -143,7 +143,7 @@ class Proposal(CompactModel):
 
 
 class ProposalsEntry(CompactModel):
-    """What one call of a corrector brought."""
+    """Proposals of one call of a corrector."""
 
     proposals: list[Proposal] = []
 
@@ -172,7 +172,7 @@ class CorrectedEntry(CompactModel):
 
 
 class Correction(CompactModel):
-    """What was done about a claim, and whether it was checked again."""
+    """A correction of a claim, and whether it was checked again."""
 
     claim_id: str
     action: CorrectionAction
@@ -181,7 +181,7 @@ class Correction(CompactModel):
     reason: str = ""
     reverified: bool = False
     verdict: Verdict = Verdict.UNVERIFIED
-    """What the check says of the text that stands now."""
+    """Verdict on the corrected text."""
 
 
 class CorrectionsEntry(CompactModel):
@@ -206,7 +206,7 @@ def read_verdicts(letters: str) -> list[Verdict]:
 
 
 class VerificationSummary(Contract):
-    """What was checked of a report's claims, in figures."""
+    """Check of a report's claims, in figures."""
 
     mode: str = ""
     """`off`, `light` or `full`."""
@@ -224,13 +224,13 @@ class VerificationSummary(Contract):
     not_reached: int = 0
     """Claims that a checker was to judge and that time, a limit or a person kept it from."""
     warning: bool = False
-    """Whether more than 20 % are unsupported or more than 5 % contradicted."""
+    """True if more than 20 % are unsupported or more than 5 % contradicted."""
     strict: bool = False
-    """Whether such a report was corrected once more, and is marked if it still is one."""
+    """True if such a report was corrected once more, and is marked if it still is one."""
 
 
 class ReviewScores(Contract):
-    """What a review says of a draft, each from 0 to 10."""
+    """Scores of a draft, each from 0 to 10."""
 
     coverage: float = 0.0
     support: float = 0.0
@@ -239,12 +239,12 @@ class ReviewScores(Contract):
 
     @property
     def overall(self) -> float:
-        """What the bar is compared with: an answer that leaves parts out or is not supported is not mended by style."""
+        """Return the score that the bar applies to: style makes up for neither missing parts nor missing support."""
         return round(0.4 * self.coverage + 0.3 * self.support + 0.2 * self.depth + 0.1 * self.readability, 2)
 
 
 class ReviewSummary(Contract):
-    """What a review found, and what came of it."""
+    """Result of a review, and its effect."""
 
     method: str = ""
     """`rules` or `model`."""
@@ -253,13 +253,13 @@ class ReviewSummary(Contract):
     reasons: list[str] = []
     missing: list[str] = []
     revised: bool = False
-    """Whether a revision with its notes was written, and kept because it scored higher."""
+    """True if a revision with its notes was written, and kept because it scored higher."""
     before: float | None = None
-    """What the first draft scored, where a revision was written."""
+    """Scores of the first draft, where a revision was written."""
 
 
 class Verification(CompactModel):
-    """How far the verification of a run is: hashes of entries, and figures."""
+    """Progress of the verification of a run: hashes of entries, and figures."""
 
     claims_entry: str = ""
     verdicts_entry: str = ""

@@ -41,7 +41,7 @@ class SectionHint(Contract):
 
 
 class ConfidenceSummary(Contract):
-    """How many findings are well supported."""
+    """Number of findings are well supported."""
 
     high: int = 0
     medium: int = 0
@@ -119,7 +119,7 @@ class Finding(Contract):
 
 
 class PassagePlace(Contract):
-    """Where a passage stands: its id follows from that."""
+    """Place of a passage; its id follows from it."""
 
     source_id: str
     start: int
@@ -135,7 +135,7 @@ class FindingLabel(Contract):
 
 
 class Gap(Contract):
-    """What is still missing."""
+    """A hole in the findings."""
 
     id: str
     description: str = Field(max_length=400)
@@ -158,7 +158,7 @@ class QualityUpdate(Contract):
 
 
 class ClaimKind(StrEnum):
-    """What sort of statement a claim is, and so which check fits it."""
+    """Kind of statement, which decides about its check."""
 
     GENERAL = "general"
     NUMERIC = "numeric"
@@ -168,7 +168,7 @@ class ClaimKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a check says of a claim."""
+    """Verdict on a claim."""
 
     SUPPORTED = "supported"
     PARTIAL = "partial"
@@ -180,7 +180,7 @@ class Verdict(StrEnum):
 
 
 class CheckMethod(StrEnum):
-    """Who judged a claim."""
+    """Author of a verdict."""
 
     VERBATIM = "verbatim"
     """It is word for word a passage that it cites."""
@@ -213,21 +213,21 @@ class Claim(CompactModel):
     section: str = ""
     """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str] = []
-    """What it cites, in order of appearance; empty for an assertion that cites nothing."""
+    """Evidence in order of appearance; empty for an assertion without a citation."""
     parts: list[ClaimPart] = []
-    """Where it asserts several things; they share its evidence. Empty where it asserts one."""
+    """Parts of a sentence that asserts several things; they share its evidence."""
     start: int = Field(default=0, ge=0)
     end: int = Field(default=0, ge=0)
     """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
 
     @property
     def cited(self) -> bool:
-        """Whether it cites anything."""
+        """True if it cites anything."""
         return bool(self.evidence_ids)
 
 
 class ClaimVerdict(CompactModel):
-    """What is said of the claim of that id."""
+    """A verdict with its reason."""
 
     claim_id: str
     verdict: Verdict
@@ -237,9 +237,9 @@ class ClaimVerdict(CompactModel):
     evidence_ids: list[str] = []
     """The passages that the verdict rests on."""
     score: float | None = None
-    """How sure the judge is, 0 to 1; None where it does not say."""
+    """Certainty, 0 to 1; None where unknown."""
     importance: float | None = None
-    """How much the claim matters to the report, 0 to 1; None where nobody weighed it."""
+    """Importance for the report, 0 to 1; None where nobody weighed it."""
 
 
 class VerdictsEntry(CompactModel):
@@ -280,7 +280,7 @@ def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
 
 
 def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence:
-    """What is stored of a confidence that somebody claims: never more than the sources bear out."""
+    """Return what is stored of a confidence that somebody claims: never more than the sources bear out."""
     order = (Confidence.SPECULATION, Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
     if claimed in TOP_CONFIDENCE and supported is Confidence.HIGH:
         return claimed
@@ -288,7 +288,7 @@ def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence
 
 
 CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
-"""How the reason of a label begins that no role may change."""
+"""Beginning of the reason of a label that no role may change."""
 
 
 class SearchHit(Contract):
@@ -308,7 +308,7 @@ class SearchHit(Contract):
     venue: str | None = None
     doi: str | None = None
     sections: list[SectionHint] = []
-    """Where in the stored text the match lies; only a corpus knows."""
+    """Places of the match in the stored text; only a corpus knows."""
     content_hash: str | None = None
     """SHA-256 of the text that `sections` refers to."""
     also_found_by: list[str] = []
@@ -343,7 +343,7 @@ def _date(first: str | None, other: str | None) -> str | None:
 
 
 class SourceAssessment(Contract):
-    """What a source is worth, in parts of 0 to 1, and the label that follows."""
+    """Parts of the quality of a source, 0 to 1, and the label that follows."""
 
     authority: float = Field(ge=0, le=1)
     relevance: float = Field(ge=0, le=1)
@@ -353,7 +353,7 @@ class SourceAssessment(Contract):
     reason: str
     """One line: what decided."""
     user_generated: bool = False
-    """Whether its readers can write there: then nothing makes it `high` but the operator's word."""
+    """True if its readers can write there: then nothing makes it `high` but the operator's word."""
 
 
 class Candidate(Contract):
@@ -404,7 +404,7 @@ class Source(Contract):
     sections: list[SectionHint] = []
     analyzed: bool = False
     found_quality: Quality | None = None
-    """What the rules found, where the analyzer's opinion has changed `quality`; None: as `quality`."""
+    """Quality by the rules, where the analyzer has changed `quality`; None: as `quality`."""
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
     entry: str | None = None
@@ -415,7 +415,7 @@ class Source(Contract):
 
 
 class QueryOutcome(StrEnum):
-    """What became of a query; no hits is an answer."""
+    """Outcome of a query; no hits is an answer."""
 
     ANSWERED = "answered"
     FAILED = "failed"

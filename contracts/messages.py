@@ -38,7 +38,7 @@ class Prepared(CompactModel):
     resolved_entry: str = ""
     """Hash of `resolved` in the run's notebook; empty in old histories."""
     has_turn: bool = False
-    """Whether the run may begin at once; else it asks for its turn."""
+    """True if the run may begin at once; else it asks for its turn."""
 
 
 class SessionRef(CompactModel):
@@ -57,12 +57,12 @@ class TurnRequest(CompactModel):
 
 
 class QueueTurn(CompactModel):
-    """Whether a run may begin."""
+    """True if a run may begin."""
 
     place: int = 0
     """0: it may; else its place among those that wait, from 1."""
     waiting: int = 0
-    """How many wait."""
+    """Number of wait."""
     pause_seconds: float = 0.0
     """When to ask again."""
 
@@ -76,7 +76,7 @@ class SearchRequest(CompactModel):
     provider: str
     corpus: str | None = None
     corpus_digest: str = ""
-    """Which state of the corpus the run searches, where hosts share published ones."""
+    """State of the corpus that the run searches, where hosts share published ones."""
     text: str
     max_results: int = Field(default=10, ge=0)
     offset: int = Field(default=0, ge=0)
@@ -91,7 +91,7 @@ class SearchRequest(CompactModel):
     earlier_entry: str = ""
     """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""
     titled: int = 50
-    """How many hits are told with their titles: the others are read only where some of those are not."""
+    """Number of hits are told with their titles: the others are read only where some of those are not."""
     questions: list[str] = []
     """All sub-queries that are searched at the same time: what found pages will be judged by."""
     date: str = ""
@@ -115,13 +115,13 @@ class SearchResponse(CompactModel):
     spellings: dict[str, str] = {}
     """Stem that no document contains → the most similar one that some contain."""
     cached: bool = False
-    """Whether the answer came from the cache, so that no provider was asked."""
+    """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
-    """What the provider charged; None if it charges an unknown amount."""
+    """None if the provider charges an unknown amount."""
     spent_before: Usage | None = None
-    """What earlier attempts paid for nothing; None for nothing."""
+    """Cost of earlier attempts without a result."""
     warnings: list[str] = []
-    """What the provider could not do of what was asked: one short line each."""
+    """Filters that the provider could not apply: one short line each."""
     entry: str | None = None
     """Hash of the stored entry with the hits as they are: what is here are labels. None: all is here."""
 
@@ -136,14 +136,14 @@ class ReadRequest(CompactModel):
     """Of which state of a corpus, where hosts share published ones."""
     title: str = ""
     query: str = ""
-    """What it was found for: relevance is judged against it."""
+    """The query that found it: relevance is judged against it."""
     snippet: str = ""
     source_type: str = "web"
     published_at: str | None = None
     venue: str | None = None
     doi: str | None = None
     mode: SourceType = SourceType.WEB
-    """Which table of authorities applies."""
+    """Table of authorities that applies."""
     published_from: str | None = None
     date: str = ""
     """Date of the run: recency is judged against it."""
@@ -158,13 +158,13 @@ class ReadRequest(CompactModel):
     permission: Permission | None = None
     """Without a valid one nothing is asked."""
     wants_title: bool = False
-    """Whether the title is not known where the read is asked for."""
+    """True if the title is not known where the read is asked for."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""
 
 
 class ReadRecord(CompactModel):
-    """What reading gave, in short: the rest is in an entry of the notebook, the text itself in the content store."""
+    """Result of a read, in short: an entry of the notebook has the rest, the content store the text."""
 
     url: str = ""
     """The final URL; empty where it is the one that was asked."""
@@ -187,13 +187,13 @@ class ReadRecord(CompactModel):
     assessment: SourceAssessment | None = None
     language: str | None = None
     cached: bool = False
-    """Whether it came from the cache, so that no site was asked."""
+    """True if it came from the cache, so that no site was asked."""
     entry: str | None = None
     """Hash of the stored entry about it; None: all is here."""
 
 
 class CheckProvidersRequest(CompactModel):
-    """Which search providers are to be looked at before a run begins."""
+    """Search providers to be checked before a run begins."""
 
     research_id: str
     tenant: str = "default"
@@ -203,7 +203,7 @@ class CheckProvidersRequest(CompactModel):
 
 
 class CheckedProviders(CompactModel):
-    """What the workers that search say of them."""
+    """Answer of the workers that search."""
 
     unavailable: dict[str, str] = {}
     """Name → why it cannot be asked, with what to do about it; the others can."""
@@ -256,7 +256,7 @@ class RenderedReport(CompactModel):
     summary: str = ""
     citations: list[Citation] = []
     verification: VerificationSummary = VerificationSummary()
-    """What was checked of the claims as they stand in the report."""
+    """Check of the claims in the report."""
 
     @property
     def text(self) -> str:
@@ -295,7 +295,7 @@ class ExtractClaimsRequest(CompactModel):
 
 
 class ExtractedClaims(CompactModel):
-    """What is to be asked of a checker."""
+    """Claims for a checker."""
 
     claims_entry: str
     """Hash of the `ClaimsEntry`; for corrections of the `CorrectedEntry`."""
@@ -319,9 +319,9 @@ class FinalizeVerificationRequest(CompactModel):
     """Of earlier corrections."""
     answers: list[str] = []
     unreached: int = 0
-    """How many claims of those asked last no checker was asked for."""
+    """Number of claims of those asked last no checker was asked for."""
     corrects: bool = False
-    """Whether what is doubtful is to be corrected: passages are looked for then."""
+    """True if what is doubtful is to be corrected: passages are looked for then."""
 
 
 class FinalizedVerification(CompactModel):
@@ -343,7 +343,7 @@ class FinalizedVerification(CompactModel):
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
     queries: list[str] = []
-    """What could be searched for: the most important claims for which no text that was read has another passage."""
+    """Queries for the most important claims for which no text that was read has another passage."""
 
 
 class ApplyRequest(CompactModel):
@@ -376,7 +376,7 @@ SPANS_PER_SOURCE: Final = 3
 
 
 class SelectionRequest(CompactModel):
-    """What evidence is wanted for."""
+    """Questions that evidence is selected for."""
 
     research_id: str
     tenant: str = "default"
@@ -384,7 +384,7 @@ class SelectionRequest(CompactModel):
     questions: list[str]
     """Texts of claims, or questions that sections answer."""
     sources: list[SourceExtract]
-    """Where to look: sources with a stored text, or with nothing but the snippet of a search."""
+    """Sources with a stored text, or with the snippet of a search only."""
     per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
     per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
     """For one question."""
@@ -401,15 +401,15 @@ class SelectedSpan(CompactModel):
     start: int = Field(ge=0)
     end: int = Field(ge=1)
     relevance: float = 0.0
-    """How much of the question it has, 0 to 1, with what a shared figure adds."""
+    """Share of the question, 0 to 1, and the bonus of a shared figure."""
     numeric: bool = False
-    """Whether it has a figure of the question."""
+    """True if it has a figure of the question."""
     snippet_based: bool = False
-    """Whether it stands in the snippet of a search, the page itself not having been read: never to be cited."""
+    """True if it stands in the snippet of a search, the page itself not having been read: never to be cited."""
 
 
 class SelectedEvidence(CompactModel):
-    """What was found for each question, the best first."""
+    """Passages for each question, the best first."""
 
     entry: str | None = None
     """Hash of the notebook's entry (`AnalysisEntry`) that holds the passages as evidence; None where none was found."""

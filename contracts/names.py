@@ -51,4 +51,4 @@ CORPUS_PROVIDER: Final = "corpus"
 """Name of the search provider of a corpus."""
 
 FAIRNESS_KEY_CHARACTERS: Final = 64
-"""How much of a tenant's name the server takes as its fairness key."""
+"""Characters of a tenant's name that the server takes as its fairness key."""

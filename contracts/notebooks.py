@@ -47,7 +47,7 @@ ENTRY_TYPE: Final = "application/json"
 
 
 class HitsEntry(CompactModel):
-    """What one search found."""
+    """Hits of one search."""
 
     questions: list[str] = []
     """The sub-queries that were searched at the same time: what a page of the web is judged by."""
@@ -84,7 +84,7 @@ class SourceEntry(CompactModel):
 
 
 class AnalysisEntry(CompactModel):
-    """What one analysis found out, with the sources that its findings rest on."""
+    """Results of one analysis, with the sources of its findings."""
 
     findings: list[Finding] = []
     evidence: list[Evidence] = []
@@ -212,7 +212,7 @@ def _writing(request: WriteInput) -> dict[str, Any]:
 
 SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
-"""What a checkpoint does not send of a source or a finding that has an entry.
+"""Fields of a source or a finding that a checkpoint leaves to their entry.
 
 Nor does it send evidence whose entry a finding names, nor the addresses of sources under which they are known.
 """

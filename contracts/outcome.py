@@ -1,4 +1,4 @@
-"""How a run goes and ends: usage, progress, decisions, outcome."""
+"""Progress and end of a run: usage, units, decisions, outcome."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -43,7 +43,7 @@ class Usage(Contract):
     cost_usd: float | None = 0.0
     """None as soon as one paid call or search had no known price."""
     partial_cost_usd: float = 0.0
-    """What is known of a cost that is None, so that a cap still holds for it; 0 while the whole cost is known."""
+    """Known part of a cost that is None, so that a cap still holds for it; 0 while the whole cost is known."""
     searches: int = 0
     cached_searches: int = 0
     """Searches that the cache answered; part of `searches`."""
@@ -65,7 +65,7 @@ class Usage(Contract):
 
     @property
     def known_cost_usd(self) -> float:
-        """What is known of the cost: what `max_cost_usd` limits."""
+        """Known cost, which `max_cost_usd` limits."""
         return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
 
     def plus(self, other: "Usage") -> "Usage":
@@ -88,7 +88,7 @@ class Usage(Contract):
         )
 
     def beyond(self, other: "Usage") -> "Usage":
-        """What this one has more than another: of each counter, and nothing where it has less."""
+        """Return what this one has more than another: of each counter, and nothing where it has less."""
         cost = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
         unknown = self.cost_usd is None and other.cost_usd is not None
         return Usage(
@@ -108,7 +108,7 @@ class Usage(Contract):
 
 
 class CallAccount(Contract):
-    """Which engine did a role's work, and what it cost."""
+    """Engine, model and cost of a role's answer."""
 
     engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
@@ -119,7 +119,7 @@ class CallAccount(Contract):
 
 
 class Mark(StrEnum):
-    """How far a unit of work is."""
+    """State of a unit of work."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -197,7 +197,7 @@ class GateIssue(Contract):
 
 
 class GateResult(Contract):
-    """What a validator says of a phase."""
+    """Result of the check of a phase."""
 
     phase: str
     valid: bool
@@ -222,16 +222,16 @@ class Guidance(Contract):
 
 
 class Moment(Contract):
-    """Where a run stood when something was asked or found out; later units must not change what that belongs to."""
+    """Place of a run when a call was made or a result came; later units must not change it."""
 
     phase: str | None = None
     iteration: int = 1
     guidance: list[Guidance] = []
-    """What had been said until then."""
+    """Guidance until then."""
 
 
 class Pause(Contract):
-    """What was decided after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
+    """Decision after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
 
     phase: str
     action: Action
@@ -243,7 +243,7 @@ INLINE_REPORT_CHARACTERS = 128_000
 
 
 class Counts(Contract):
-    """How much there is of everything."""
+    """Numbers of everything."""
 
     iterations: int = 0
     sub_queries: int = 0
@@ -262,7 +262,7 @@ class Counts(Contract):
 
 
 class Ending(Contract):
-    """How a run ended, as the workflow decides it before it asks for the report."""
+    """End of a run, as the workflow decides it before it asks for the report."""
 
     outcome: Outcome
     stop_reason: StopReason
@@ -286,14 +286,14 @@ class ReportFiles(Contract):
 
 
 class ResearchResult(Contract):
-    """What the workflow returns and what every handle gets, also from the session when the engine has none."""
+    """Result of the workflow and of every handle, also from the session when the server has none."""
 
     research_id: str
     outcome: Outcome
     stop_reason: StopReason
     completeness: Completeness = Completeness.EMPTY
     kind: ReportKind = ReportKind.REPORT
-    """Whether the report was written by a model or shows passages."""
+    """True if the report was written by a model or shows passages."""
     summary: str = ""
     report: str = ""
     report_cut: bool = False
@@ -302,13 +302,12 @@ class ResearchResult(Contract):
     counts: Counts = Counts()
     usage: Usage = Usage()
     verification: VerificationSummary = VerificationSummary()
-    """What was checked of the report's claims."""
     review: ReviewSummary | None = None
     degraded: list[str] = []
     failed_branches: list[str] = []
     limitations: list[str] = []
     resumable: bool = False
-    """Whether a session is kept that `research resume` goes on from."""
+    """True if a session is kept that `research resume` goes on from."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None
@@ -332,13 +331,13 @@ class AgentProgress(Contract):
     strategy: str
     status: AgentStatus
     workflow_id: str = ""
-    """Where to ask for more: its query `status` answers as that of a run does."""
+    """Workflow with its own query `status`."""
     phase: str = ""
-    """What it works on, as it says itself; empty where it was not asked."""
+    """Its own current phase; empty where it was not asked."""
     started_at: str = ""
     ended_at: str = ""
     problem: str = ""
-    """Why it brought less than it should; empty where it finished its work."""
+    """Reason for less than expected; empty where it finished its work."""
     summary: str = ""
     counts: Counts = Counts()
     usage: Usage = Usage()
@@ -353,12 +352,12 @@ class ResearchStatus(Contract):
     queue_place: int | None = None
     """The place of a run that waits for its turn, from 1."""
     queue_length: int = 0
-    """How many wait with it."""
+    """Number of wait with it."""
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
     limits: EffectiveLimits | None = None
-    """What bounds the run; None until it is resolved."""
+    """None until the run is resolved."""
     strategy: str = "supervisor"
     progress: Progress = Progress()
     """The units of the strategy and how far each is."""
@@ -367,19 +366,18 @@ class ResearchStatus(Contract):
     engine: str = ""
     corpus: str | None = None
     egress: str = ""
-    """Where text goes: `nothing leaves this machine`, or the hosts."""
+    """`nothing leaves this machine`, or the hosts that text goes to."""
     web: bool = False
     providers: list[ProviderChoice] = []
-    """Which providers are asked, and why each other one is not."""
+    """Providers in use, and the reason against each other one."""
     advice: list[str] = []
     waiting: Waiting | None = None
-    """What a person is asked now; None where nobody is."""
+    """Open question to a person."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
     verification: VerificationSummary = VerificationSummary()
-    """What was checked of the claims so far."""
     elapsed_seconds: float = 0.0
     """Active seconds as of `as_of`."""
     as_of: str = ""
@@ -391,7 +389,7 @@ class ResearchStatus(Contract):
     last_failure: str = ""
     degraded: list[str] = []
     guidance: list[Guidance] = []
-    """What people and hooks asked for while the run went on, and what is done with it."""
+    """Requests of people and hooks during the run, and their effect."""
     outcome: Outcome | None = None
     stop_reason: StopReason | None = None
     started_at: str = ""

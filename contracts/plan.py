@@ -10,7 +10,7 @@ from contracts.base import Contract, StrictContract
 from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
-"""What a person repeats where a request says `gates.approve: phrase`."""
+"""Words that a person repeats where a request has `gates.approve: phrase`."""
 OTHER_FORM: Final = "form"
 """Facet of a query that asks with the words of the question in another form."""
 MOST_QUESTIONS: Final = 3
@@ -19,7 +19,7 @@ ANSWER_CHARACTERS: Final = 2_000
 
 
 class WaitKind(StrEnum):
-    """What a person is waited for."""
+    """Kind of an open question to a person."""
 
     CLARIFICATION = "clarification"
     APPROVAL = "approval"
@@ -33,15 +33,15 @@ class QuestionRound(Contract):
 
 
 class Clarification(Contract):
-    """What was asked about the question of a run, and answered."""
+    """Questions about the question of a run, with answers."""
 
     rounds: list[QuestionRound] = []
     done: bool = False
-    """Whether nothing more will be asked."""
+    """True if nothing more will be asked."""
 
 
 class Waiting(Contract):
-    """What a run waits for now."""
+    """Open question of a run."""
 
     kind: WaitKind
     questions: list[str] = []
@@ -50,7 +50,7 @@ class Waiting(Contract):
     plan_version: int = 0
     """The version of the plan that is to be approved."""
     phrase: str | None = None
-    """What must be repeated to approve it."""
+    """Words that approve it."""
     since: str = ""
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
@@ -58,7 +58,7 @@ class Waiting(Contract):
     reminded: bool = False
 
     def describe(self) -> str:
-        """What a person is waited for, as a clause."""
+        """Return what a person is waited for, as a clause."""
         if self.kind is WaitKind.CLARIFICATION:
             return "an answer to what the question means"
         return f"the approval of plan version {self.plan_version}"
@@ -91,7 +91,7 @@ class PlannedQuery(StrictContract):
 
 
 class PlanRevision(StrictContract):
-    """What a person wants of a plan: words for the planner, or the plan itself."""
+    """Revision of a plan by a person: words for the planner, or the plan itself."""
 
     guidance: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
     """The planner makes another plan by it."""
@@ -115,12 +115,12 @@ class PlanNode(Contract):
     origin: str = "plan"
     """`plan`, or `gap:<gap id>` when a refinement asked for it."""
     facet: str = ""
-    """Which part of the answer it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
+    """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
-    """Why it was skipped."""
+    """Reason for skipping it."""
     error: str | None = None
     provider: str | None = None
     result_count: int = 0
@@ -141,7 +141,7 @@ class PlanNode(Contract):
 
 
 class Plan(Contract):
-    """What will be looked for and worked out: a flat list of sub-queries, or a tree."""
+    """Plan of the work: a flat list of sub-queries, or a tree."""
 
     version: int = 0
     brief: str = ""
@@ -168,7 +168,7 @@ class Plan(Contract):
 
     @property
     def parts(self) -> list[PlanNode]:
-        """What the plan is made of, as a person reads and edits it: sub-queries, and steps without any below them."""
+        """Return the parts that a person reads and edits: sub-queries, and steps without any below them."""
         broken_down = {node.parent for node in self.nodes}
         return [node for node in self.nodes if node.needs_search or node.id not in broken_down]
 
@@ -189,8 +189,7 @@ class PlanAnswer(Contract):
     approved_version: int | None = None
     """The version that a person approved; None where none was."""
     waiting: Waiting | None = None
-    """What a person is asked now."""
     brief: str = ""
     nodes: list[PlanNode] = []
     sub_queries: list[PlanNode] = []
-    """What the plan is made of: nodes that are searched for, and steps that nothing is searched for yet."""
+    """Nodes that are searched for, and steps without searches yet."""

@@ -54,14 +54,14 @@ def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
 
 
 def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:
-    """How claims are checked: by a model where a model works and the request pays for depth, else by rules."""
+    """Return how claims are checked: by a model where a model works and the request pays for depth, else by rules."""
     if asked is not None:
         return asked
     return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
 
 
 def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> EffectiveChecks:
-    """What belongs to a full verification: corrections, and without a model the review by rules, which is free."""
+    """Return the parts of a full verification: corrections, and without a model the free review by rules."""
     full = verify is Verify.FULL
     reviewer = Review.OFF if engine is EngineKind.MODEL else Review.RULES
     return EffectiveChecks(

@@ -1,4 +1,4 @@
-"""What a person asks for. Only `query` is needed; None means: the preset of strategy × depth."""
+"""The request of a person. Only `query` is needed; None means: the preset of strategy × depth."""
 
 import calendar
 from datetime import date, timedelta
@@ -15,7 +15,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
 
 class Mode(StrEnum):
-    """How much ceremony a question gets."""
+    """Effort for a question."""
 
     AUTO = "auto"
     DIRECT = "direct"
@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 
 class Depth(StrEnum):
-    """How deep to look; `auto` is `medium`."""
+    """Depth of the research; `auto` is `medium`."""
 
     AUTO = "auto"
     LIGHT = "light"
@@ -33,7 +33,7 @@ class Depth(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """Who does the roles; `auto` is a model where one is configured."""
+    """Engine of the roles; `auto` is a model where one is configured."""
 
     AUTO = "auto"
     MODEL = "model"
@@ -41,14 +41,14 @@ class EngineChoice(StrEnum):
 
 
 class OnDeadline(StrEnum):
-    """What happens when the time is over."""
+    """Action at the deadline."""
 
     REPORT = "report"
     ABORT = "abort"
 
 
 class Clarify(StrEnum):
-    """Whether a person is asked what the question means."""
+    """True if a person is asked what the question means."""
 
     OFF = "off"
     AUTO = "auto"
@@ -56,7 +56,7 @@ class Clarify(StrEnum):
 
 
 class Approve(StrEnum):
-    """Whether a person must approve the plan, and how."""
+    """True if a person must approve the plan, and how."""
 
     NONE = "none"
     PLAN = "plan"
@@ -64,7 +64,7 @@ class Approve(StrEnum):
 
 
 class Verify(StrEnum):
-    """How thoroughly claims are checked against their evidence."""
+    """Extent of the check of claims against their evidence."""
 
     OFF = "off"
     LIGHT = "light"
@@ -72,23 +72,23 @@ class Verify(StrEnum):
 
 
 class Review(StrEnum):
-    """Who scores the draft before it is checked."""
+    """Reviewer of the draft before it is checked."""
 
     OFF = "off"
     RULES = "rules"
-    """What can be counted: parts answered, citations, sources, length of sentences."""
+    """By counts: parts answered, citations, sources, length of sentences."""
     MODEL = "model"
 
 
 class CitationStyle(StrEnum):
-    """What a citation looks like."""
+    """Form of a citation."""
 
     NUMERIC = "numeric"
     LINK = "link"
 
 
 class Uncited(StrEnum):
-    """What becomes of assertions of a model's report that cite no passage."""
+    """Treatment of a model's assertions that cite no passage."""
 
     MARK = "mark"
     """They stay, and are told apart as the writer's own."""
@@ -104,7 +104,7 @@ class Models(StrictContract):
 
 
 class SearchPolicy(StrEnum):
-    """How several providers share a query."""
+    """Share of several providers in a query."""
 
     FAN_OUT = "fan_out"
     """Each one is asked; their hits are taken in turns."""
@@ -113,7 +113,7 @@ class SearchPolicy(StrEnum):
 
 
 class SourceType(StrEnum):
-    """What sort of source is looked for on the web."""
+    """Kind of source to search for on the web."""
 
     WEB = "web"
     ACADEMIC = "academic"
@@ -129,7 +129,7 @@ Exclusion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 
 
 class SearchOptions(StrictContract):
-    """Which providers are asked, and how; None means: as configured."""
+    """Search providers and their use; None means: as configured."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1, max_length=10)
     policy: SearchPolicy | None = None
@@ -140,14 +140,14 @@ class SearchOptions(StrictContract):
 
 
 class Constraints(StrictContract):
-    """What the answer must keep to."""
+    """Constraints on the answer."""
 
     language: str | None = Field(default=None, pattern=LANGUAGE.pattern)
     """The language that the web is searched in, as ISO 639 has it."""
     audience: str | None = Field(default=None, min_length=1, max_length=200)
     """Whom a model writes for."""
     region: str | None = Field(default=None, min_length=1, max_length=200)
-    """Which part of the world the question is about, told to a model."""
+    """Part of the world that the question is about, for a model."""
     timeframe: str | None = Field(default=None, pattern=TIMEFRAME.pattern)
     """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
 
@@ -174,11 +174,11 @@ class Limits(StrictContract):
     agent_wait_seconds: float | None = Field(default=None, ge=1, le=86_400)
     """After so long nobody waits for an agent any more."""
     max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
-    """How long a person is waited for each time; it costs the run no time."""
+    """Time that a person is waited for each time; it costs the run no time."""
 
 
 class Gates(StrictContract):
-    """What is checked, by whom, and where a person is asked."""
+    """Checks, and questions to a person."""
 
     policy: GatePolicy | None = None
     think: ThinkMode | None = None
@@ -188,14 +188,14 @@ class Gates(StrictContract):
 
 
 class Checks(StrictContract):
-    """What a full verification does besides judging; None means: by depth and engine."""
+    """Parts of a full verification besides judging; None means: by depth and engine."""
 
     correct: bool | None = None
-    """Whether citations and sentences that fail are corrected, and checked again."""
+    """True if citations and sentences that fail are corrected, and checked again."""
     strict: bool | None = None
-    """Whether a report that would warn of itself is corrected once more, and marked if it still does."""
+    """True if a report that would warn of itself is corrected once more, and marked if it still does."""
     review: Review | None = None
-    """Who scores the draft first; below the bar it is revised once."""
+    """Reviewer of the first draft; below the bar it is revised once."""
 
 
 SAME_LANGUAGE: Final = "same as question"
@@ -212,7 +212,7 @@ class Output(StrictContract):
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
     uncited: Uncited = Uncited.MARK
-    """What becomes of assertions that cite no passage, where a model writes."""
+    """Treatment of assertions that cite no passage, where a model writes."""
 
 
 class Turn(StrictContract):
@@ -295,7 +295,7 @@ SUMMARY_CHARACTERS: Final = 4_000
 
 
 class FollowUp(Contract):
-    """What a run knows of the run that it follows."""
+    """The earlier run of a follow-up question."""
 
     research_id: str
     query: str
@@ -304,4 +304,4 @@ class FollowUp(Contract):
     entry: str = ""
     """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
     sources: int = 0
-    """How many of them there are."""
+    """Number of of them there are."""

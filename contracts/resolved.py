@@ -61,7 +61,7 @@ class EffectiveLimits(Contract):
     max_sources: int
     max_sources_per_query: int
     max_new_sources: int
-    """How many sources one iteration may add."""
+    """Number of sources one iteration may add."""
     max_parallel: int = 3
     max_parallel_reads: int = 20
     deadline_seconds: float
@@ -71,7 +71,7 @@ class EffectiveLimits(Contract):
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
     max_wait_seconds: float = 259_200.0
-    """How long a person is waited for each time; it costs the run no time."""
+    """Time that a person is waited for each time; it costs the run no time."""
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
     """Steps that are done before a reflection may end the research; 0 where a strategy has no steps."""
@@ -95,7 +95,7 @@ class EffectiveGates(Contract):
 
 
 class EffectiveChecks(Contract):
-    """What a full verification does besides judging, with every default filled in."""
+    """Parts of a full verification besides judging, with every default filled in."""
 
     correct: bool = False
     strict: bool = False
@@ -111,7 +111,7 @@ class Hook(Contract):
 
 
 class CorpusSnapshot(Contract):
-    """Which documents a run searches."""
+    """Documents that a run searches."""
 
     name: str
     title: str = ""
@@ -129,13 +129,13 @@ class ProviderChoice(Contract):
     available: bool
     reason: str = ""
     host: str | None = None
-    """Where its queries go, `host` or `host:port`; None for a corpus."""
+    """Destination of its queries, `host` or `host:port`; None for a corpus."""
     source_types: list[SourceType] = [SourceType.WEB]
-    """What it can look for."""
+    """Kinds of sources that it can find."""
 
 
 class EffectiveSearch(Contract):
-    """How the providers are asked."""
+    """Use of the providers."""
 
     policy: SearchPolicy = SearchPolicy.FAN_OUT
     max_results_per_query: int = 10
@@ -147,7 +147,7 @@ class EffectiveSearch(Contract):
 
 
 class ModelPrice(Contract):
-    """What a tier's first model costs, in US dollars per million tokens (for the reserve before each call)."""
+    """Price of a tier's first model, in US dollars per million tokens (for the reserve before each call)."""
 
     input: float
     output: float
@@ -181,12 +181,12 @@ class ResolvedResearch(Contract):
     search: EffectiveSearch = EffectiveSearch()
     corpus: CorpusSnapshot | None = None
     web: bool = False
-    """Whether the web is searched."""
+    """True if the web is searched."""
     limits: EffectiveLimits
     gates: EffectiveGates
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
-    """How claims are checked: `light` is by rules, without a model."""
+    """`light` is by rules, without a model."""
     checks: EffectiveChecks = EffectiveChecks()
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = None
@@ -195,13 +195,12 @@ class ResolvedResearch(Contract):
     """The earlier run whose evidence is offered first; None for a question of its own."""
     target_words: int | None = None
     report_language: str | None = None
-    """What the report is to be written in; None: the language of the question."""
+    """None: the language of the question."""
     sections: list[str] = []
     """Headings that the report is to have; empty: those of the prompt."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
-    """What a citation looks like in the report."""
     uncited: Uncited = Uncited.MARK
-    """What becomes of assertions that cite no passage."""
+    """Treatment of assertions that cite no passage."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None
@@ -211,16 +210,16 @@ class ResolvedResearch(Contract):
     """Words, names and domains that no source and no passage may be about."""
     search_attributes: bool = False
     canary: str = ""
-    """What only this run knows, and nothing going out may hold (`contracts.canary`); empty in old histories."""
+    """Private mark of the run, which nothing going out may contain (`contracts.canary`); empty in old histories."""
     configuration_digest: str = ""
     product_version: str = ""
     egress: str = "nothing leaves this machine"
     advice: list[str] = []
-    """What would make the run better: one line each, naming what to set."""
+    """Settings that would make the run better: one line each."""
 
     @property
     def earlier_turns(self) -> list[Turn]:
-        """What was asked and answered before, as a planner is told: by the request, and by the run that it follows."""
+        """Earlier questions and answers for a planner: of the request, and of the run that it follows."""
         if self.follow_up is None:
             return self.context
         return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
@@ -242,13 +241,13 @@ class Permission(CompactModel):
     """On what ground a call may leave."""
 
     approve: Approve = Approve.NONE
-    """What the request demands; `none` is a permission by itself."""
+    """Approval that the request demands; `none` is a permission by itself."""
     plan_version: int | None = None
     """The version of the plan that a person approved; None where none was."""
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing had to be approved, or a plan was."""
+        """True if nothing had to be approved, or a plan was."""
         return self.approve is Approve.NONE or (self.plan_version or 0) > 0
 
 

@@ -478,7 +478,7 @@ class RoleSpec(Generic[I, O]):
 
     @property
     def writes_report(self) -> bool:
-        """Whether the result is the draft of the report."""
+        """True if the result is the draft of the report."""
         return issubclass(self.result, SynthesizerResult)
 
 

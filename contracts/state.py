@@ -66,9 +66,9 @@ class Unit(BaseModel):
 
     name: str
     can_change: bool = True
-    """Whether doing it again would have a different input."""
+    """True if doing it again would have a different input."""
     iteration_ended: bool = False
-    """Whether the history may start anew after it."""
+    """True if the history may start anew after it."""
 
 
 class OpenPause(BaseModel):
@@ -78,7 +78,7 @@ class OpenPause(BaseModel):
     moment: Moment
     gate: GateResult | None = None
     question: ReflectInput | None = None
-    """What a model is asked; None where none reflects."""
+    """Request to the reflecting model; None where none reflects."""
     reflection: SupervisorAnswer | None = None
     """Its answer, as soon as it is there; it changes nothing before the pause is concluded."""
     meanwhile: Pause | None = None
@@ -105,7 +105,7 @@ class ResearchState(BaseModel):
     """The unit that is being worked on, by its name."""
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
-    """Where the strategy stands; None before its first unit."""
+    """The strategy's own position; None before its first unit."""
     open_pauses: list[OpenPause] = []
     """Pauses that are not concluded, oldest first; all but the last run beside a later unit."""
     plan: Plan = Plan()
@@ -113,11 +113,11 @@ class ResearchState(BaseModel):
     """The version of the plan that a person approved."""
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
-    """What a person is asked; it stays when the run ends unanswered."""
+    """Open question to a person; it stays when the run ends unanswered."""
     task: AgentTask | None = None
-    """What the agent is to find out whose state this is; None for a run of its own."""
+    """Task of the agent whose state this is; None for a run of its own."""
     ledger: Ledger = Ledger()
-    """What the run had asked and read before this agent began."""
+    """Queries and pages of the run before this agent began."""
     agents: list[AgentRecord] = []
     """Every agent of this run, in the order in which they were given their tasks."""
     sources: dict[str, Source] = {}
@@ -144,20 +144,18 @@ class ResearchState(BaseModel):
     verdicts_entry: str = ""
     """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()
-    """What was checked of the draft."""
     report_improvements: list[str] = []
     citations: list[Citation] = []
     gates: list[GateResult] = []
     pause: Pause | None = None
-    """What was decided after the last unit."""
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
-    """How many the log did not take, being full."""
+    """Number of the log did not take, being full."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
-    """How often each logical operation was asked for: makes operation ids unique and stable."""
+    """Number of uses of each logical operation: makes operation ids unique and stable."""
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
@@ -166,7 +164,7 @@ class ResearchState(BaseModel):
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations that are in `usage` already: told again, they are not added again."""
     fallbacks: dict[str, int] = {}
-    """How often each role was done without the model because its answers could not be used."""
+    """Number of times that each role fell back because its answers could not be used."""
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}
@@ -182,13 +180,13 @@ class ResearchState(BaseModel):
     clock_stopped_at: float = 0.0
     """Seconds since the epoch at which the run's clock was stopped to wait for a person; 0 while it goes."""
     limits_fixed: bool = False
-    """Whether the limits were fixed after the start, which happens once."""
+    """True if the limits were fixed after the start, which happens once."""
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     hasty_analyses: list[str] = []
     """Sub-queries that were analyzed without their model because the run was ending: a resumed run does them again."""
     ending: Ending | None = None
-    """How the run ended; None while it goes on."""
+    """None while the run goes on."""
     result: ResearchResult | None = None
 
     @property
@@ -208,7 +206,7 @@ class ResearchState(BaseModel):
         return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
 
     def has_unresolved_gaps(self) -> bool:
-        """Whether a gap is open."""
+        """Return whether a gap is open."""
         return bool(self.unaddressed_gaps())
 
     def pending_sub_queries(self) -> list[PlanNode]:
@@ -260,7 +258,7 @@ class ResearchState(BaseModel):
             self.notebook.append(entry)
 
     def snapshot(self, events: int = 0) -> dict[str, Any]:
-        """What is stored of the state, as JSON: without defaults, and with so many of the newest events."""
+        """Return what is stored of the state, as JSON: without defaults, and with so many of the newest events."""
         slim = self.model_copy(update={"events": self.events[-events:] if events else []})
         if slim.result is not None and slim.result.report_ref is not None:
             # The text of the report lies in a document of its own.

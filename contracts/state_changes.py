@@ -17,7 +17,7 @@ NOTHING: Final[list[Any]] = [REPLACE]
 
 
 def change_between(before: Any, after: Any) -> list[Any]:
-    """What makes `after` of `before`; both are JSON values. A number and a truth value are never the same."""
+    """Return what makes `after` of `before`; both are JSON values. A number and a truth value are never the same."""
     kind = type(before)  # in workflows, asking with isinstance takes fifty times as long
     if kind is not type(after):
         return [REPLACE, after]

@@ -56,7 +56,7 @@ ACTIVE: Final = re.compile(r"[\\`*_\[\]<>&~|$]")
 LEADING: Final = re.compile(r"^(?:[#+=-]|[0-9]+[.)])")
 """Makes headings, lists and rules of a line that begins with it."""
 LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
-"""Where an address becomes a link by itself."""
+"""Addresses that become links by themselves."""
 BREAK: Final = "\u2060"
 """An invisible joiner: the address can be read, and is no link."""
 ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
@@ -96,7 +96,7 @@ _DAY: Final = "[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?"
 
 
 class Shape(NamedTuple):
-    """How a text must look."""
+    """Form of a text."""
 
     pattern: str
     """A regular expression for the whole of it."""

@@ -27,7 +27,7 @@ class Phase(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a run stands, as shown to people."""
+    """State of a run, as shown to people."""
 
     CREATED = "created"
     QUEUED = "queued"
@@ -49,7 +49,7 @@ AWAITING: Final = (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL
 
 
 class Outcome(StrEnum):
-    """How a run ended."""
+    """End of a run."""
 
     COMPLETED = "completed"
     PARTIAL = "partial"
@@ -61,14 +61,14 @@ class Outcome(StrEnum):
 
 
 class ReportKind(StrEnum):
-    """What a report is: statements that a model wrote, or passages that nobody judged."""
+    """Kind of a report: statements of a model, or passages that nobody judged."""
 
     REPORT = "report"
     PASSAGES = "passages"
 
 
 class StopReason(StrEnum):
-    """Why a run stopped; every run ends with exactly one."""
+    """Reason for the end of a run; every run has exactly one."""
 
     NO_OPEN_GAPS = "no_open_gaps"
     NO_ACTIONABLE_GAPS = "no_actionable_gaps"
@@ -125,7 +125,7 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
 
 
 class Completeness(StrEnum):
-    """How much of the question the report covers; independent of the outcome."""
+    """Share of the question that the report covers; independent of the outcome."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -133,7 +133,7 @@ class Completeness(StrEnum):
 
 
 class Quality(StrEnum):
-    """What a source is worth."""
+    """Quality of a source."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -142,7 +142,7 @@ class Quality(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How well a finding is supported."""
+    """Support of a finding."""
 
     CONFIRMED = "confirmed"
     HIGH = "high"
@@ -152,11 +152,11 @@ class Confidence(StrEnum):
 
 
 TOP_CONFIDENCE: Final = (Confidence.CONFIRMED, Confidence.HIGH)
-"""What counts as well supported."""
+"""Confidence of well supported findings."""
 
 
 class SourceStatus(StrEnum):
-    """What became of a source."""
+    """State of a source."""
 
     FULL = "full"
     SNIPPET_ONLY = "snippet_only"
@@ -165,7 +165,7 @@ class SourceStatus(StrEnum):
 
 
 class NodeKind(StrEnum):
-    """What a node of a plan is: a question to search for, a step, a task of an agent, a leaf of a tree."""
+    """Kind of a node: a question to search for, a step, a task of an agent, a leaf of a tree."""
 
     QUERY = "query"
     STEP = "step"
@@ -193,7 +193,7 @@ class GapStatus(StrEnum):
 
 
 class GapKind(StrEnum):
-    """What sort of hole a gap is."""
+    """Kind of a gap."""
 
     MISSING = "missing"
     QUESTION = "question"
@@ -203,7 +203,7 @@ class GapKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a gap matters."""
+    """Severity of a gap."""
 
     CRITICAL = "critical"
     MODERATE = "moderate"
@@ -211,7 +211,7 @@ class Severity(StrEnum):
 
 
 class Action(StrEnum):
-    """What the supervisor decides after a phase."""
+    """Decision of the supervisor after a phase."""
 
     PROCEED = "proceed"
     RETRY = "retry"
@@ -220,7 +220,7 @@ class Action(StrEnum):
 
 
 class ThinkMode(StrEnum):
-    """What reflects in a think-pause: a model, the gate's rules alone, or nothing."""
+    """Author of reflections: a model, the gate's rules alone, or nobody."""
 
     MODEL = "model"
     RULES = "rules"
@@ -235,14 +235,14 @@ class GatePolicy(StrEnum):
 
 
 class EngineKind(StrEnum):
-    """Which engine does the roles."""
+    """Engine of the roles."""
 
     MODEL = "model"
     EXTRACTIVE = "extractive"
 
 
 class Tier(StrEnum):
-    """How demanding a role is; each tier maps to a model."""
+    """Demand of a role; each tier maps to a model."""
 
     SIMPLE = "simple"
     ANALYTICAL = "analytical"
@@ -250,7 +250,7 @@ class Tier(StrEnum):
 
 
 class AgentStatus(StrEnum):
-    """Where an agent of a run stands."""
+    """State of an agent of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -259,4 +259,4 @@ class AgentStatus(StrEnum):
     CUT_OFF = "cut_off"
     """The run ended or was stopped while it worked: a resumed run may give its task again."""
     FAILED = "failed"
-    """Nothing came from it."""
+    """The agent brought nothing."""

@@ -1,4 +1,4 @@
-"""Which certificates of services are trusted."""
+"""Trusted certificates of services."""
 
 import ssl
 from functools import cache
@@ -8,5 +8,5 @@ import httpx2
 
 @cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Those that come with the HTTP library. They are read once in a process: that takes as long as forty requests."""
+    """Return those of the HTTP library. They are read once in a process: that takes as long as forty requests."""
     return httpx2.create_ssl_context(trust_env=False)

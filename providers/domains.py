@@ -19,7 +19,7 @@ class Domains:
     deny: tuple[str, ...] = ()
 
     def admit(self, url: str) -> bool:
-        """Whether the host of an address is within; a domain stands for everything below it, label by label."""
+        """Return whether the host of an address is within; a domain stands for everything below it, label by label."""
         return self._against(url) is None
 
     def check(self, url: str) -> None:
@@ -31,7 +31,7 @@ class Domains:
 
     @property
     def given(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return bool(self.allow or self.deny)
 
     def _against(self, url: str) -> str | None:

@@ -161,5 +161,5 @@ class StorageFull(Retryable):
 
 
 def usage_of(error: ProviderError) -> Usage:
-    """What a failed call is known to have cost: nothing, unless an answer came."""
+    """Return what a failed call is known to have cost: nothing, unless an answer came."""
     return error.usage

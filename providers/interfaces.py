@@ -1,4 +1,4 @@
-"""What activities see of the outside world."""
+"""The outside world as activities see it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -39,7 +39,7 @@ class ShortPrompt:
     prompt: str
     common_length: int = 0
     left_out: list[str] = field(default_factory=list)
-    """What is missing altogether: one short line each, without page text."""
+    """Missing parts: one short line each, without page text."""
     messages: Sequence[Message] = ()
 
 
@@ -57,11 +57,11 @@ class EngineTask:
     """The rendered prompt."""
     prompt_version: str
     common_length: int = 0
-    """How many leading characters of the prompt the run's other calls of this role share."""
+    """Number of leading characters of the prompt the run's other calls of this role share."""
     shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
     """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
     messages: Sequence[Message] = ()
-    """What a role with tools said and was answered since the prompt, which is then the first message."""
+    """Conversation of a role with tools since the prompt, which is then the first message."""
 
     def whole(self) -> ShortPrompt:
         """The prompt with all of its content."""
@@ -78,7 +78,7 @@ class EngineAnswer:
     usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
     share: float = 1.0
-    """How much of the task's content the engine looked at (see `EngineTask.shortened`)."""
+    """Share of the task's content in the prompt (see `EngineTask.shortened`)."""
 
 
 class Engine(Protocol):
@@ -86,7 +86,7 @@ class Engine(Protocol):
 
     kind: EngineKind
     paid: bool
-    """Whether a call costs money and so goes through the call store."""
+    """True if a call costs money and so goes through the call store."""
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its usage in `usage_of(error)`."""
@@ -179,13 +179,13 @@ class ExtractedDocument:
     published_at: str | None = None
     language: str | None = None
     warnings: list[str] = field(default_factory=list)
-    """What was left out or cut: one short line each, without page text."""
+    """Missing or shortened parts: one short line each, without page text."""
     pages: list[int] = field(default_factory=list)
     """Offset in the text at which each page or slide begins; empty where there are none."""
     way: list[str] = field(default_factory=list)
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False
-    """Whether it came from the cache, so that no site was asked."""
+    """True if it came from the cache, so that no site was asked."""
 
 
 NO_DOCUMENT: Final = "no_document"
@@ -203,7 +203,7 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class IndexProgress:
-    """How far indexing is."""
+    """Progress of indexing."""
 
     done: int
     total: int
@@ -228,7 +228,7 @@ class Corpora(SearchProvider, Protocol):
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """What the index holds now. Raises `CorpusUnknown`."""
+        """Return what the index holds now. Raises `CorpusUnknown`."""
 
     async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
         """Files that were left out, with reasons."""
@@ -350,17 +350,17 @@ class Limiter(Protocol):
 
 
 class RunQueue(Protocol):
-    """Which runs go on at once, for all workers together."""
+    """Admission of runs, for all workers together."""
 
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
+        """Return whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
 
     async def leave(self, research_id: str) -> None:
         """Give the place of a run that has ended to the next one. Raises `RateLimited`."""
 
 
 class AnswerCodec(Protocol):
-    """How a task is recognized and an answer is written down, for the call store; a module can be one."""
+    """Fingerprints of tasks and text forms of answers, for the call store; a module can be one."""
 
     def request_fingerprint(self, task: EngineTask, /) -> str:
         """A hash of everything that goes to the engine: the same request gives the same text."""

@@ -1,4 +1,4 @@
-"""How long a provider wants us to wait: a header from outside, so it is read strictly."""
+"""Time that a provider wants us to wait: a header from outside, so it is read strictly."""
 
 import re
 from collections.abc import Iterable

@@ -57,7 +57,7 @@ def _patterns() -> list[tuple[str, list[str], list[str]]]:
 
 
 def _values(text: str, pieces: list[str]) -> list[str] | None:
-    """What stands between the pieces of a sentence, if it is that sentence."""
+    """Return what stands between the pieces of a sentence, if it is that sentence."""
     if not (text.startswith(pieces[0]) and text.endswith(pieces[-1])):
         return None
     place, stop = len(pieces[0]), len(text) - len(pieces[-1])

@@ -144,7 +144,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
     # --- queries ---------------------------------------------------------------------------------------------------
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Where the run stands, as of the last thing that happened in it."""
+        """Return where the run stands, as of the last thing that happened in it."""
         status = self._queued or status_of(self._state, workflow.now().timestamp())
         clock = workflow.now().isoformat(timespec="milliseconds")
         return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
@@ -228,7 +228,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             self._details.renew()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a run begins with, for as long as nobody stops it: then there is nothing to report from."""
+        """Return what a run begins with, for as long as nobody stops it: then there is nothing to report from."""
         result = await self._or_stopped(work)
         if result is None:
             raise _stopped_before_it_began(workflow.info().workflow_id)
@@ -336,7 +336,7 @@ class WorkflowWatchers(DetailsWatchers):
 
 
 def providers_to_check(resolved: ResolvedResearch, permission: Permission | None) -> CheckProvidersRequest | None:
-    """What those who search are to look at; None where nothing but a corpus is searched."""
+    """Return what those who search are to look at; None where nothing but a corpus is searched."""
     web = [choice.name for choice in resolved.providers if choice.available and choice.name != names.CORPUS_PROVIDER]
     asked = {"research_id": resolved.research_id, "tenant": resolved.tenant, "providers": web}
     return CheckProvidersRequest(**asked, permission=permission) if web else None

@@ -58,7 +58,7 @@ class ResearchAgentWorkflow(StateQueries):
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Where the agent stands; its query is its task."""
+        """Return where the agent stands; its query is its task."""
         now = workflow.now()
         shown = status_of(self._shown_state(), now.timestamp())
         clock = now.isoformat(timespec="milliseconds")
@@ -150,6 +150,6 @@ class AgentDriver:
         run.inbox.interrupt(StopReason.BUDGET_TIME)
 
     def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
-        """What the agent brings back, made of what its state holds now."""
+        """Return what the agent brings back, made of what its state holds now."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         return task_result(self.state, self.state.counts(), reason, report, problem)

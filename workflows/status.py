@@ -159,7 +159,7 @@ def _agent_line(record: AgentRecord) -> str:
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
-    """What a person is waited for, and the commands that answer."""
+    """Return what a person is waited for, and the commands that answer."""
     waiting, resolved = state.waiting, state.resolved
     if waiting is None or resolved is None or state.result is not None:
         return []

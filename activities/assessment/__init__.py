@@ -1,1 +1,1 @@
-"""What a source is worth, with the reason."""
+"""Quality of sources, with reasons."""

@@ -1,4 +1,4 @@
-"""What a host tells about the authority of its pages: a table of domains, never the page's own words."""
+"""Authority of hosts: a table of domains, never the page's own words."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -25,23 +25,23 @@ class AuthorityTier(StrictContract):
     """A sort of site, and what it is worth for each kind of search, 0 to 1."""
 
     phrase: str
-    """How a reason calls it."""
+    """Words of a reason for it."""
     web: float = Field(ge=0, le=1)
     academic: float = Field(ge=0, le=1)
     news: float = Field(ge=0, le=1)
     user_generated: bool = False
-    """Whether its readers can write there."""
+    """True if its readers can write there."""
     domains: str = ""
     """Domains with everything below them, between blanks."""
 
     def authority(self, mode: SourceType) -> float:
-        """What it is worth in a kind of search."""
+        """Return what it is worth in a kind of search."""
         return {SourceType.WEB: self.web, SourceType.ACADEMIC: self.academic, SourceType.NEWS: self.news}[mode]
 
 
 @dataclass(frozen=True)
 class Authority:
-    """What is known of one host."""
+    """Authority of one host."""
 
     tier: str
     authority: float

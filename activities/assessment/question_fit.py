@@ -1,4 +1,4 @@
-"""How well a page fits the question: how much of its words it covers, and how old it is. Pure."""
+"""Fit of a page to the question: the share of its words that the page covers, and its age. Pure."""
 
 import calendar
 import re
@@ -24,7 +24,7 @@ UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was found of a question."""
+    """Words of a question that were found."""
 
     share: float
     """0 to 1; 0.5 for a question without words."""
@@ -34,7 +34,7 @@ class Coverage:
 
 
 def coverage(queries: str, title: str, snippet: str, text: str, language: str | None = None) -> Coverage:
-    """How well a page covers a question's words, however long it is; `language` is the page's, if known.
+    """Return how well a page covers a question's words, however long it is; `language` is the page's, if known.
 
     `queries` holds one question a line: the one that the page covers best counts, the first of equals. Of a page in
     another language, whose words do not fit, the share says nothing.

@@ -1,4 +1,4 @@
-"""What a source is worth: pure rules over its host, its date and its text, with a reason of one line.
+"""Quality of a source: pure rules over its host, its date and its text, with a reason of one line.
 
 Label: the parts are weighted (by kind of search). `high` needs a sum of 0.70, an authority of
 0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
@@ -23,7 +23,7 @@ from providers.interfaces import ExtractedDocument, IsolatedCalls
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each part counts; they add up to 1."""
+    """Weight of each part; they add up to 1."""
 
     authority: float
     relevance: float
@@ -92,7 +92,7 @@ def best_quality(parts: SourceAssessment | None) -> Quality:
 
 
 def content_quality(text: str) -> float:
-    """How much there is to quote, 0 to 1: the length, and the share that stands in whole lines of prose."""
+    """Return how much there is to quote, 0 to 1: the length, and the share that stands in whole lines of prose."""
     looked_at = text[:LOOKED_AT]
     lines = [line.strip() for line in looked_at.splitlines() if line.strip()]
     characters = sum(map(len, lines))
@@ -134,7 +134,7 @@ def _label(mode: SourceType, standing: Authority, age: Age, relevance: float, co
 
 
 def _reason(standing: Authority, age: Age, seen: Coverage, content: float) -> str:
-    """What decided, in our own words alone: nothing of the page is in it."""
+    """Return what decided, in our own words alone: nothing of the page is in it."""
     parts = [standing.phrase]
     if seen.other_language:
         parts.append("in another language than the question")

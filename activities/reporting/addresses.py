@@ -22,7 +22,7 @@ ADDRESS: Final = re.compile(
     rf"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>{MAIL})",
     re.IGNORECASE,
 )
-"""What a renderer or a browser may take for the beginning of an address, and mail addresses as a whole."""
+"""The beginning of an address, as a renderer or a browser may read it, and mail addresses as a whole."""
 REST: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
 WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
 """Without a user name: `https://good.test@evil.test/` reads as another host than it leads to."""

@@ -81,14 +81,12 @@ class AuditProblem:
     kind: str
     id: str
     message: str
-    """What differs."""
     remedy: str = ""
-    """What to do."""
 
 
 @dataclass
 class AuditResult:
-    """What was compared, what could not be, and every difference found."""
+    """Everything that was compared, everything that could not be, and every difference."""
 
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: dict[str, int] = field(default_factory=dict)
@@ -96,7 +94,7 @@ class AuditResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything that was compared agreed."""
+        """True if everything that was compared agreed."""
         return not self.problems
 
     def count(self, noun: str) -> None:

@@ -62,7 +62,7 @@ class FoundClaim:
     evidence_ids: list[str]
     sentences: tuple[Sentence, ...]
     quoted: bool
-    """Whether it is a piece of a block quote."""
+    """True if it is a piece of a block quote."""
     row: bool
 
     @property

@@ -51,7 +51,7 @@ SUMMARY_HEADING: Final = re.compile(
     re.IGNORECASE,
 )
 SECTION_PLACE: Final = re.compile(r"\{\{? ?section (\d{1,3}) ?\}\}?", re.IGNORECASE)
-"""Where a section belongs, as the writer of the frame marks it."""
+"""Place of a section, as the writer of the frame marks it."""
 
 
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _finalize(value: object) -> object:
 
 @dataclass(frozen=True)
 class _Check:
-    """What the page shows of the check of a claim."""
+    """The check of a claim as the page shows it."""
 
     index: int
     verdict: str
@@ -81,7 +81,7 @@ class _Check:
 
 
 class _Page:
-    """What the template asks for beside the inputs."""
+    """Values of the template beside the inputs."""
 
     def __init__(self, inputs: ReportInputs, report: RenderedText) -> None:
         self._inputs = inputs
@@ -140,12 +140,12 @@ class _Page:
 
     @cached_property
     def is_short(self) -> bool:
-        """Whether the run did not complete."""
+        """True if the run did not complete."""
         return self._inputs.ending.outcome is not Outcome.COMPLETED
 
     @cached_property
     def summary(self) -> list[str]:
-        """What is said below the title, the date apart."""
+        """Return the line below the title, without the date."""
         inputs, say, corpus = self._inputs, self._inputs.words, self._inputs.resolved.corpus
         cited = say("facts_cited", sources=say.count("source", len(inputs.cited)))
         passages = sum(len(item.passages) for item in inputs.cited)

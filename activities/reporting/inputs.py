@@ -35,7 +35,7 @@ class CitedSource:
 
     @property
     def label(self) -> str:
-        """What the text shows for it."""
+        """Text of its label."""
         return self.mark.label or str(self.mark.number)
 
 
@@ -74,7 +74,7 @@ class ReportInputs:
     contradictions: list[tuple[Finding, Finding]]
     """Findings of different sources that cannot both be true."""
     corrections: Sequence[Correction]
-    """What was done about claims that did not pass."""
+    """Actions on claims that did not pass."""
     replaced_list: bool
     """The draft had a list of sources of its own, which ours replaces."""
     uncited_removed: int

@@ -17,8 +17,8 @@ SIGN: Final = re.compile(
     r"|(?<=[^\W_])\.(?=(?:[a-z]{2}|com|org|net|edu|gov|info|name|shop|app|dev|xn--[\w-]++)(?![\w-]))",
     re.IGNORECASE,
 )
-"""What Markdown may read as markup anywhere; an underscore within a word is none. The dot of a host without a scheme
-is escaped, too, because some renderers make a link of `example.com`."""
+"""Signs that Markdown may read as markup; an underscore within a word is none. The dot of a host without a scheme is
+escaped, too, because some renderers make a link of `example.com`."""
 LINE_START: Final = re.compile(r"^(?:[0-9]{1,9}(?=[.)](?:\s|$))|(?=[-+=#](?:[-+=#\s]|$)))")
 """Begins a line like a list, a heading or a rule: behind it a backslash makes words of the line."""
 PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")

@@ -22,7 +22,7 @@ class RenderedText:
     notice: tuple[str, str] | None
     """The remark under the title of a report that is not complete: a label and a sentence."""
     checking: str
-    """What its citations were checked for."""
+    """Extent of the check of its citations."""
     facts: list[Fact]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ABORTED = 130
-"""What the parser of the command line says when Ctrl-C came before the command itself had begun."""
+"""Message of the parser where Ctrl-C came before the command had begun."""
 STOPPED = 5
 """`ExitCode.CANCELLED`, without loading anything for it."""
 

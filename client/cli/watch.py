@@ -278,7 +278,7 @@ class RunRow:
     """Its last start, ISO 8601; when it was saved where the server no longer knows it."""
     query: str
     reason: str = ""
-    """Why a run without a session ended without a report, or its place in the queue."""
+    """Return the reason for which a run without a session has no report, or its place in the queue."""
 
     def line(self, width: int) -> Text:
         """Give the line for a terminal."""

@@ -53,7 +53,7 @@ class Manifest(StrictContract):
     research_id: str
     product_version: str
     quotes_only: bool
-    """Whether the whole texts of the sources were left out."""
+    """True if the whole texts of the sources were left out."""
     files: list[BundledFile] = Field(max_length=FILE_LIMIT)
 
 

@@ -1,4 +1,4 @@
-"""How many calls of a model the work on a finished report takes, whatever the strategy."""
+"""Number of calls of a model the work on a finished report takes, whatever the strategy."""
 
 from typing import Final
 

@@ -26,7 +26,7 @@ PLANNED: Final = ("living", "recursive")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a strategy cannot do without; a run that lacks it is refused, naming an alternative."""
+    """Requirements of a strategy; a run that lacks one is refused, naming an alternative."""
 
     model: bool = False
     web: bool = False
@@ -50,17 +50,17 @@ class StrategyDeclaration:
     modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
     """Limits of the modes that it knows besides `deep`, whatever the depth."""
     scoped: bool = False
-    """Whether it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
+    """True if it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
     decides: bool = False
-    """Whether a run decides for itself where mode or depth are `auto`."""
+    """True if a run decides for itself where mode or depth are `auto`."""
     clarifier: RoleSpec[Any, Any] = CLARIFIER
-    """Who finds out what the question means, where the request wants it; one with tools says by words what it asks."""
+    """Role that clarifies the question where the request wants it; one with tools asks in words."""
     reasoning_limits: Mapping[str, int] = field(default_factory=dict)
     """Limits that differ where the models of its roles with tools reason by themselves."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
-"""What works on the report of every strategy, where the request wants it checked by a model."""
+"""Roles that work on the report of every strategy, where the request wants it checked by a model."""
 
 _declared: dict[str, StrategyDeclaration] = {}
 
@@ -96,7 +96,7 @@ def list_declared() -> tuple[StrategyDeclaration, ...]:
 
 
 def list_selectable() -> tuple[StrategyDeclaration, ...]:
-    """Those that a request may name, in the order of declaration."""
+    """Return those that a request may name, in the order of declaration."""
     return tuple(strategy for strategy in list_declared() if not strategy.scoped)
 
 
@@ -114,6 +114,6 @@ def writers() -> frozenset[str]:
 
 
 def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
-    """Which engine wrote the report of a run, whatever its strategy calls the writer; None if nothing was written."""
+    """Return the engine of the report of a run, whatever its strategy calls the writer; None if nothing was written."""
     known = writers()
     return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)

@@ -27,7 +27,7 @@ MARKUP: Final = re.compile(
     r"(?P<code>(?P<ticks>``?)(?!`)[^`\n|\[]+(?P=ticks)(?!`))"
     r"|[\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|!(?=\[)|^[-+#=](?=[\s=#+-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]"
 )
-"""What Markdown would take for markup; inline code stays code."""
+"""Markup of Markdown; inline code stays code."""
 ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 

@@ -48,13 +48,13 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     WriteInput: brief.write,
     ReviewInput: roles.review,
 }
-"""What does each role, by its input; these work on stored texts, by their hashes."""
+"""Functions of the roles by their input; these work on stored texts, by their hashes."""
 SCRIPTS: Final[Mapping[str, Work]] = {
     INTAKE.name: roles.take_in,
     ORCHESTRATOR.name: roles.orchestrate,
     AGENT.name: roles.work,
 }
-"""What takes the turns of a role with tools, by the name of the role."""
+"""Functions that take the turns of a role with tools, by the name of the role."""
 
 
 class ExtractiveEngine:

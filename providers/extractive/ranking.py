@@ -24,7 +24,7 @@ FLOOR: Final = 0.4
 DUPLICATE: Final = 0.7
 """Share of the words of the shorter of two passages from which they count as the same."""
 ABOVE: Final = 0.5
-"""What a word counts that is in the heading path, the title, or the introduction alone."""
+"""Weight of a word that is in the heading path, the title, or the introduction alone."""
 CLOSE: Final = 0.15
 """Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
 HEADING: Final = 0.2

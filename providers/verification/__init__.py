@@ -1,1 +1,1 @@
-"""Whether a sentence follows from the passages that it cites, judged by rules: numbers, names, negation, words."""
+"""True if a sentence follows from the passages that it cites, judged by rules: numbers, names, negation, words."""

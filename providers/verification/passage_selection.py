@@ -36,7 +36,7 @@ class Span:
     end: int
     relevance: float
     numeric: bool
-    """Whether it has a figure of the question."""
+    """True if it has a figure of the question."""
 
 
 @dataclass(frozen=True)

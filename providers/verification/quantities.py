@@ -45,7 +45,7 @@ CENT: Final = "cent"
 SECONDS: Final = {"second": 1.0, "month": 365.25 * 86400 / 12}
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 ABOUT_SHARE: Final = 0.05
-"""How far a number that says of itself to be rough may be from what it stands for."""
+"""Tolerance of a number that is called rough."""
 OVER_SHARE: Final = 0.15
 """The same of `more than` and `almost`, on their side."""
 
@@ -70,7 +70,7 @@ OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), (
 
 
 class Comparison(StrEnum):
-    """How two quantities agree."""
+    """Relation of two quantities."""
 
     EXACT = "exact"
     APPROXIMATE = "approximate"
@@ -101,12 +101,12 @@ class Quantity:
 
     @property
     def is_year(self) -> bool:
-        """Whether it may be a year."""
+        """True if it may be a year."""
         return not self.unit and len(self.raw) == 4 and any(FIRST_YEAR <= v <= LAST_YEAR for v in self.values)
 
 
 def compare(claim: Quantity, source: Quantity) -> Comparison:
-    """Whether the source's quantity is what the claim says: rounding is allowed in the claim, not in the source."""
+    """Return whether the source's quantity supports the claim's: the claim may round, the source not."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
     if claim.unit == PER != source.unit and source.unit in SECONDS:

@@ -42,7 +42,7 @@ ELSEWHERE: Final = "The cited passages are about something else."
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
-"""What makes a word an identifier: a digit, a sign or a capital inside it."""
+"""Signs of an identifier: a digit, a sign or a capital inside a word."""
 
 SIGNS: Final[Mapping[str, str]] = {
     word: sign
@@ -135,9 +135,9 @@ class _Word:
     sign: str
     """Its kind among `SIGNS`, or empty."""
     content: bool
-    """Whether it means something by itself."""
+    """True if it means something by itself."""
     name: bool
-    """Whether it is surely a name: a capital inside a sentence, an acronym, an identifier."""
+    """True if it is surely a name: a capital inside a sentence, an acronym, an identifier."""
 
 
 class Statement:
@@ -209,9 +209,9 @@ class _Alignment:
     share: float = 0.0
     """Share of the claim's parts that the sentence has, in order."""
     swapped: bool = False
-    """Whether two parts that both have are in another order."""
+    """True if two parts that both have are in another order."""
     skips_number: bool = False
-    """Whether the claim leaves out a quantity between two parts that it copies."""
+    """True if the claim leaves out a quantity between two parts that it copies."""
 
 
 @dataclass(frozen=True)

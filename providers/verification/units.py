@@ -179,7 +179,7 @@ EACH: Final = frozenset("every each jede jeden jeder jedes chaque cada ogni elke
 COUNTED_BY: Final = frozenset("a an per pro am im par por al".split())
 """Words before a unit by which something is counted."""
 TIMES: Final = {"once": 1.0, "twice": 2.0, "einmal": 1.0, "zweimal": 2.0}
-"""How often within the unit that follows."""
+"""Frequency within the unit that follows."""
 FRACTIONS: Final = {
     "half": 0.5, "halves": 0.5, "third": 1 / 3, "thirds": 1 / 3, "quarter": 0.25, "quarters": 0.25, "hälfte": 0.5,
     "drittel": 1 / 3, "viertel": 0.25, "moitié": 0.5, "tiers": 1 / 3, "mitad": 0.5, "tercio": 1 / 3, "tercios": 1 / 3,
@@ -187,6 +187,6 @@ FRACTIONS: Final = {
 }  # fmt: skip
 """Words for a part of a whole."""
 ORDINALS: Final = frozenset("third thirds quarter quarters tercio".split())
-"""Those that say something else unless a number stands before them."""
+"""Words with another meaning unless a number stands before them."""
 ONE: Final = frozenset("a an one ein eine einer un une una uno".split())
 """Words before a fraction or a unit that stand for one of it."""

@@ -1,1 +1,1 @@
-"""What several strategies share: searching, reading, analysing, pausing, closing."""
+"""Phases that strategies share: searching, reading, analysing, pausing, closing."""

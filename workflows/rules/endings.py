@@ -1,4 +1,4 @@
-"""How a run ends: outcome, completeness and limitations, and the check of its report, from the state alone. Pure."""
+"""The end of a run: outcome, completeness and limitations, and the check of its report, from the state alone. Pure."""
 
 from collections.abc import Mapping
 from typing import Final

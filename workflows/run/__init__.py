@@ -1,1 +1,1 @@
-"""What a run is made of: its facade, inbox, clock, budget, calls and records."""
+"""The parts of a run: its facade, inbox, clock, budget, calls and records."""

@@ -33,7 +33,7 @@ MOST_PAID_FAILURES = 200
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a call may need; `cost_usd` is 0 where the price is not known, because nothing can be kept of it."""
+    """Most that a call may use; `cost_usd` is 0 where the price is unknown, because nothing can be reserved of it."""
 
     calls: int = 0
     tokens: int = 0
@@ -44,7 +44,7 @@ class Reservation:
         return Reservation(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
     def unexplained_by(self, usage: Usage) -> "Reservation":
-        """What must stay reserved although the call is settled: everything that an answer without counts may cost."""
+        """Return the part that stays reserved after the call: everything that an answer without counts may cost."""
         if usage.tokens or not usage.model_calls:
             return NOTHING
         return Reservation(0, self.tokens, self.cost_usd)
@@ -69,7 +69,7 @@ def total(reservations: Iterable[Reservation]) -> Reservation:
 def report_reserve(
     limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
 ) -> Reservation:
-    """What is kept for writing a report on so many sub-queries, one repair included, within each limit."""
+    """Return what is kept for writing a report on so many sub-queries, one repair included, within each limit."""
     size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
     calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
     cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
@@ -84,7 +84,7 @@ def report_reserve(
 
 
 def check_reserve(limits: EffectiveLimits) -> Reservation:
-    """What is kept for checking the claims of a report, within each limit; nothing of what is not limited."""
+    """Return what is kept for checking the claims of a report, within each limit; nothing of what is not limited."""
     calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
@@ -96,7 +96,7 @@ def check_reserve(limits: EffectiveLimits) -> Reservation:
 def refusal(
     limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
 ) -> StopReason | None:
-    """Which limit forbids what is wanted, if any.
+    """Return which limit forbids what is wanted, if any.
 
     `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
     what searches cost is in it.
@@ -128,7 +128,7 @@ class Holdings:
 
     @property
     def unexplained(self) -> Reservation:
-        """What may have been used by calls that were given up; it stays reserved, for it may be billed."""
+        """Possible use of calls that were given up; it stays reserved, for it may be billed."""
         return self._unexplained
 
     def open(self, wanted: Reservation) -> int:

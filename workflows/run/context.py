@@ -1,4 +1,4 @@
-"""What every part of a run works with: its state, inbox, host, clock and records."""
+"""The common parts of a run: its state, inbox, host, clock and records."""
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterator, Sequence
@@ -44,11 +44,11 @@ class RunContext:
 
     @property
     def resolved(self) -> ResolvedResearch:
-        """What the run was given."""
+        """Return the resolved request."""
         return self.state.resolution
 
     def permission(self) -> Permission | None:
-        """What searches and reads are asked with; None while a person has yet to approve the plan."""
+        """Return what searches and reads are asked with; None while a person has yet to approve the plan."""
         return permission_of(self.resolved.gates, self.state.approved_version)
 
     # --- time ------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class RunContext:
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:
-        """Where the run stands now, with what a role that is asked now would hear."""
+        """Return where the run stands now, with what a role that is asked now would hear."""
         state = self.state
         return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, GUIDANCE_OF_CALL))
 
@@ -173,12 +173,12 @@ class RunContext:
         self.note("plan.drafted", plural(count, "sub-query"), count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
-        """Whether the last pause wants a phase done again."""
+        """Return whether the last pause wants a phase done again."""
         pause = self.state.pause
         return pause is not None and pause.phase == phase and pause.action is Action.RETRY
 
     def issues(self, phase: str) -> list[GateIssue]:
-        """Why a phase is done again, by its gate or else by the reflection on it; empty the first time."""
+        """Return why a phase is done again, by its gate or else by the reflection on it; empty the first time."""
         if not self.retries(phase) or self.state.pause is None:
             return []
         gates = [gate for gate in self.state.gates if gate.phase == phase]
@@ -232,7 +232,7 @@ class RunContext:
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def exposes_private_text(self, url: str) -> bool:
-        """Whether an address carries words that only this run knows: its canary, or what a person told it alone."""
+        """Return whether an address contains private words: the canary of the run, or words of a person."""
         told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *told]
         public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]

@@ -1,4 +1,4 @@
-"""What a run needs of the engine underneath: a clock, calls and waiting.
+"""Services that a run needs of the engine below: a clock, calls and waiting.
 
 The one seam between orchestration and Temporal. Tests drive strategies through an in-process host, so that every
 unit can be stopped, stored and rebuilt without a server.
@@ -212,7 +212,7 @@ def _answer_of(stub: Stub[Any, Any]) -> Any:
 
 
 def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:
-    """What the server knows an agent by, where the namespace knows the attributes: never a user's text."""
+    """Return what the server knows an agent by, where the namespace knows the attributes: never a user's text."""
     if not request.resolved.search_attributes:
         return None
     known = {names.STRATEGY_ATTRIBUTE: request.task.strategy, names.TENANT_ATTRIBUTE: request.resolved.tenant}

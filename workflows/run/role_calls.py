@@ -200,7 +200,7 @@ class RoleCaller:
         return await run.within_limits(run.host.execute_role(role, timed, options))
 
     async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
-        """What is reserved for a call, under its number. Waits while calls under way may give back enough.
+        """Return what is reserved for a call, under its number. Waits while calls under way may give back enough.
 
         Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
         """
@@ -230,7 +230,7 @@ class RoleCaller:
         return self.kept_for_report()
 
     def kept_for_report(self) -> Reservation:
-        """What nothing but the report, and who checks it, may use."""
+        """Return what nothing but the report, and who checks it, may use."""
         run = self._run
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries
         resolved = run.resolved
@@ -300,6 +300,6 @@ class _Unusable(Exception):
 
 
 def _summary(role: RoleSpec[Any, Any], request: RoleInput) -> str:
-    """What the web UI shows beside the activity's name."""
+    """Return what the web UI shows beside the activity's name."""
     subject = request.subject()
     return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")

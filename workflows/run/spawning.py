@@ -26,7 +26,7 @@ MARGIN_SECONDS: Final = 3.0
 """An agent is to have answered so long before its run must write."""
 MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
-"""How long what an agent has is waited for, once it is told to stop; then nobody waits any longer."""
+"""Time that what an agent has is waited for, once it is told to stop; then nobody waits any longer."""
 TASK_SHOWN: Final = 150
 
 
@@ -40,11 +40,11 @@ class Agents:
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
         """By agent: what was begun and has not ended, waited for or not."""
         self._late: list[asyncio.Task[None]] = []
-        """Who listens for answers that nobody waits for any more."""
+        """Tasks that receive answers after their time."""
 
     @property
     def under_way(self) -> bool:
-        """Whether an agent is at work, waited for or not: no history may start anew then."""
+        """True if an agent is at work, waited for or not: no history may start anew then."""
         return bool(self._calls)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
@@ -92,7 +92,7 @@ class Agents:
                 self._change(agent, share=share)
 
     def _left(self, taken: Sequence[AgentShare]) -> AgentShare:
-        """What nobody has used, and nothing under way, the report or a share that was given before may use."""
+        """Return what nobody has used, and nothing under way, the report or a share that was given before may use."""
         run, limits = self._run, self._run.resolved.limits
         kept = self._caller.holdings.held.plus(self._caller.kept_for_report()).plus(total(map(_reservation, taken)))
         used = run.state.usage
@@ -208,7 +208,7 @@ class Agents:
             return self._settle(record, call, number)
 
     def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> TaskResult:
-        """What the agent answered; what it used is in the budget now, instead of what was reserved for it."""
+        """Return what the agent answered; what it used is in the budget now, instead of what was reserved for it."""
         try:
             result = call.result()
         except (asyncio.CancelledError, TemporalError) as error:
@@ -223,7 +223,7 @@ class Agents:
         return result
 
     async def _hear_late(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
-        """What comes too late is not taken over, but what it cost counts."""
+        """Return what comes too late is not taken over, but what it cost counts."""
         await self._run.host.settle([call])
         agent = record.task.id
         del self._calls[agent]
@@ -258,7 +258,7 @@ class Agents:
         self._run.state.plan = plan.with_nodes(*mine)
 
     def _refusal(self, share: AgentShare) -> StopReason | None:
-        """Why an agent need not begin: nothing is left of what a model's work takes."""
+        """Return why an agent need not begin: nothing is left of what a model's work takes."""
         if self._run.resolved.engine is not EngineKind.MODEL:
             return None
         if share.model_calls == 0:
@@ -299,7 +299,7 @@ def _left_of(limit: int | None, used: int) -> int | None:
 
 
 def _why(error: BaseException) -> str:
-    """Why nothing came from an agent, in one line."""
+    """Return why nothing came from an agent, in one line."""
     cause = error.cause if isinstance(error, ChildWorkflowError) else error
     if isinstance(cause, ApplicationError):
         return f"it failed: {cause.message}"[:300]

@@ -1,4 +1,4 @@
-"""Which URLs and addresses may be reached: the text gate for URLs, and an explicit list of the public internet.
+"""URLs and addresses that may be reached: the text gate for URLs, and an explicit list of the public internet.
 
 A URL is judged as it is written before any parser reads it, then parsed by the library that sends it, and both must
 agree: most ways past such a gate are two parsers that read one URL differently. The standard library's `is_global` is

@@ -68,7 +68,7 @@ class FetchPolicy:
     limits_of: Callable[[str | None], BodyLimits]
     """From the declared media type to the limits of the whole; None until it is known."""
     is_document: bool = True
-    """Whether status and declared type must be those of a document; otherwise any success counts, and is cut."""
+    """True if status and declared type must be those of a document; otherwise any success counts, and is cut."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class _Unpacker:
         self._member = zlib.decompressobj(GZIP_OR_ZLIB)
         self._half_magic = b""
         self.finished = False
-        """Whether bytes followed that are no member."""
+        """True if bytes followed that are no member."""
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         """Unpack; bytes after the last member are ignored. Raises `SourceUnreadable` malformed."""
