@@ -355,7 +355,7 @@ class RunQueue(Protocol):
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
         """Return whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
 
-    async def leave(self, research_id: str) -> None:
+    async def release(self, research_id: str) -> None:
         """Give the place of a run that has ended to the next one. Raises `RateLimited`."""
 
 
