@@ -157,7 +157,7 @@ class ReadRequest(CompactModel):
     """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
     permission: Permission | None = None
     """Without a valid one no call is made."""
-    wants_title: bool = False
+    needs_title: bool = False
     """True if the workflow does not know the title."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""
