@@ -308,7 +308,7 @@ def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> Eff
     )
 
 
-def _wants_web(request: ResearchRequest) -> bool:
+def _needs_web(request: ResearchRequest) -> bool:
     """The web is searched when it is requested, when providers of it are named, or when there is no corpus."""
     if request.web is not None:
         return request.web
@@ -329,7 +329,7 @@ def _providers(
     web = _named_web(request)
     if request.web is False and web:
         raise RunRefused(f"search.providers: {web[0]} searches the web, and web is false")
-    if _wants_web(request) and web != []:
+    if _needs_web(request) and web != []:
         try:
             chosen += configured.choose(web, _search(request, configured).source_types)
         except ValueError as error:

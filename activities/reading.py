@@ -107,7 +107,7 @@ class ReadingActivities:
         )
         return ReadRecord(
             url="" if found.url == request.url else found.url,
-            title="" if found.title == request.title and not request.wants_title else found.title,
+            title="" if found.title == request.title and not request.needs_title else found.title,
             publisher=found.publisher,
             content_hash=raw.hash,
             text=text,

@@ -107,7 +107,7 @@ class RecordsActivities:
             await self._sessions.save(request.research_id, text, closed=request.closed)
         if request.closed or request.yields_turn:
             with suppress(ProviderError):  # the queue frees the place of a run that is over
-                await self._queue.leave(request.research_id)
+                await self._queue.release(request.research_id)
         return SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")

@@ -33,7 +33,7 @@ from tests.fakes.model_request import ModelRequest
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from tests.fakes.web_world import Faults, WebWorld
 from tests.integration.runs import start
-from workers.process_exit import leave, run_to_end
+from workers.process_exit import exit_process, run_to_end
 
 STRATEGIES: Final = ("supervisor", "reflective", "orchestrator")
 MODEL_KINDS: Final = {
@@ -142,4 +142,4 @@ if __name__ == "__main__":
     if unknown := set(given.kinds) - set(KINDS):
         parser.error(f"no kind {', '.join(unknown)}; there are {', '.join(KINDS)}")
     run_to_end(main(given.kinds or KINDS, given.seconds, given.runs))
-    leave(0)
+    exit_process(0)

@@ -28,7 +28,7 @@ from tests.integration.conftest import pools_of
 from tests.integration.runs import QUESTION, start
 from workers.dev_server import find_binary
 from workers.pools import build_worker
-from workers.process_exit import leave, run_to_end
+from workers.process_exit import exit_process, run_to_end
 
 SLOTS: Final = 8
 CALL_SECONDS: Final = 1.0
@@ -87,4 +87,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    leave(run_to_end(main()) or 0)
+    exit_process(run_to_end(main()) or 0)

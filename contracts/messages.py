@@ -157,7 +157,7 @@ class ReadRequest(CompactModel):
     """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
     permission: Permission | None = None
     """Without a valid one nothing is asked."""
-    wants_title: bool = False
+    needs_title: bool = False
     """True if the title is not known where the read is asked for."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""

@@ -304,7 +304,7 @@ class CallStore(Protocol):
 
 @dataclass(frozen=True)
 class StoredValue:
-    """Value of a shared store under a key, and its clock's time."""
+    """The value of a key in a shared store, and the time of the store's clock."""
 
     value: bytes | None
     now: float
@@ -319,16 +319,16 @@ class SharedStore(Protocol):
     """
 
     async def get(self, key: str) -> StoredValue:
-        """The value, None where there is none or where it has expired."""
+        """Return the value, None where there is none or where it has expired."""
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if the key still holds `old`; None stands for: nothing. Whether it was done."""
+        """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
 
     async def remove(self, prefix: str) -> int:
-        """Forget every key that begins with the prefix; the number forgotten."""
+        """Remove every key that begins with the prefix; return how many."""
 
     async def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
 
 
 class Permit(Protocol):
@@ -355,7 +355,7 @@ class RunQueue(Protocol):
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
         """Return whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
 
-    async def leave(self, research_id: str) -> None:
+    async def release(self, research_id: str) -> None:
         """Give the place of a run that has ended to the next one. Raises `RateLimited`."""
 
 

@@ -45,7 +45,7 @@ class LanguageData:
     """Sentences of the brief, by message id."""
     report: Mapping[str, str]
     """Sentences that a report prints about itself, by message id."""
-    told: Mapping[str, str]
+    sentences: Mapping[str, str]
 
 
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
@@ -57,7 +57,7 @@ def language_data(code: str) -> LanguageData:
     words = {name: frozenset(data[name].split()) for name in ("stop", "frame", "openings", "corrections")}
     words["empty"] = words["stop"] | words["frame"]
     return LanguageData(
-        known, **words, forms=data["forms"], brief=data["brief"], report=data["report"], told=data["told"]
+        known, **words, forms=data["forms"], brief=data["brief"], report=data["report"], sentences=data["sentences"]
     )
 
 

@@ -36,7 +36,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def leave(code: int) -> NoReturn:
+def exit_process(code: int) -> NoReturn:
     """End a process that used Temporal's SDK, after everything is closed and written.
 
     Threads of the SDK's core may call into the interpreter for a moment longer. If it is shutting down, that aborts the

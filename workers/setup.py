@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError
-from workers.process_exit import leave
+from workers.process_exit import exit_process
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, connect, register_search_attributes
 
@@ -139,4 +139,4 @@ def _refused(namespace: str, retention: timedelta, status: RPCStatusCode) -> Set
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_process(main())

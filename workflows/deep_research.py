@@ -99,7 +99,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
         driver: Driver
 
-        async def start_history_anew() -> None:
+        async def continue_as_new() -> None:
             if not workflow.info().is_continue_as_new_suggested() or run.agents.under_way:
                 return
             saved = await run.checkpoints.save_with_events()
@@ -117,7 +117,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if workflow.info().continued_run_id is None:
                 await self._check_after_approval(run)
 
-        around = WaitHooks(start_history_anew, take_turn, check_providers)
+        around = WaitHooks(continue_as_new, take_turn, check_providers)
         driver = Driver(run, strategy, around, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()

@@ -40,7 +40,7 @@ class PersonMessages:
         """
         if self._waits_for(WaitKind.APPROVAL):
             self._inbox.replies.append(inbox.read_revision(self._state, self._inbox.replies, text))
-            return self._made_anew()
+            return self._rebuilt()
         self._inbox.steering.append(text.strip())
         if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
             return "taken for the next phase"
@@ -90,7 +90,7 @@ class PersonMessages:
         """A text for whatever is waited for: an answer, or words for the planner."""
         self._inbox.replies.append(inbox.read_reply(self._state, self._inbox.replies, text))
         answers = self._waits_for(WaitKind.CLARIFICATION)
-        return "taken: the run goes on with your answer" if answers else self._made_anew()
+        return "taken: the run goes on with your answer" if answers else self._rebuilt()
 
     @reply.validator
     def _check_reply(self, text: Any) -> None:
@@ -102,7 +102,7 @@ class PersonMessages:
         said = inbox.read_revision(self._state, self._inbox.replies, revision, version)
         self._inbox.replies.append(said)
         if said.plan is None:
-            return self._made_anew()
+            return self._rebuilt()
         return f"taken: the plan is version {said.plan.version} now; approve it to begin"
 
     @revise_plan.validator
@@ -132,7 +132,7 @@ class PersonMessages:
     def _waits_for(self, kind: WaitKind) -> bool:
         return self._state.waiting is not None and self._state.waiting.kind is kind
 
-    def _made_anew(self) -> str:
+    def _rebuilt(self) -> str:
         newest = self._state.plan.version + 1
         return f"taken: the planner makes version {newest}; look at it with `research plan`, and approve it to begin"
 

@@ -46,7 +46,7 @@ class ResearchAgentWorkflow(StateQueries):
         resolved = asked.resolved
         self._host = TemporalHost(resolved.priority, resolved.tenant, self._details.renew)
         self._driver = driver = AgentDriver(
-            asked, self._host, DetailsWatchers(self._details.renew), WaitHooks(self._start_history_anew)
+            asked, self._host, DetailsWatchers(self._details.renew), WaitHooks(self._continue_as_new)
         )
         self._asked = asked
         try:
@@ -71,7 +71,7 @@ class ResearchAgentWorkflow(StateQueries):
         now = workflow.now().timestamp()
         return details_markdown(self._shown_state(), now, awaiting=self._host.awaiting())
 
-    async def _start_history_anew(self) -> None:
+    async def _continue_as_new(self) -> None:
         if self._asked is not None and workflow.info().is_continue_as_new_suggested():
             workflow.continue_as_new(self._asked.model_copy(update={"packed_state": self._shown_state().pack()}))
 

@@ -5,7 +5,7 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data
-from providers.told_sentences import translate
+from providers.translations import translate
 
 
 class ReportWords:

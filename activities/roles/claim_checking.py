@@ -15,7 +15,7 @@ from activities.reporting.citations import without_markers
 from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import label_all, label_key
 from contracts.addresses import long_hash
-from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ShownPassage
+from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal
 from contracts.checking_roles import (
     CheckerAnswer,
     CheckerResult,
@@ -33,8 +33,6 @@ from providers.text import detect_language
 from providers.verification.rules import check, check_numbers, find_hint, shared_words
 
 REASON_CHARACTERS: Final = 240
-MOST_PASSAGES: Final = 4
-"""Of one claim, as a checker is shown it."""
 MOST_CITED: Final = 3
 """Passages that a corrected sentence cites."""
 STATEMENTS: Final = (
@@ -49,10 +47,6 @@ Checking = RoleWork[CheckInput, CheckerAnswer]
 
 
 # --- claims that are shown --------------------------------------------------------------------------------------------
-def _shown_passages(claim: AskedClaim) -> list[ShownPassage]:
-    return claim.passages[:MOST_PASSAGES]
-
-
 def with_control(claims: Sequence[AskedClaim]) -> list[AskedClaim]:
     """Put the control at any place among the claims, the same for the same claims."""
     control = control_of(claims)
@@ -150,7 +144,7 @@ def _limited_support(
 
 def _stored_words(quote: str, claim: AskedClaim) -> str:
     """The words of the shown passages that match the quote; empty if there are none."""
-    for passage in _shown_passages(claim):
+    for passage in claim.passages:
         place = find_quote(passage.text, quote)
         if place is not None:
             return line_of(passage.text[slice(*place)], REASON_CHARACTERS)
@@ -159,14 +153,14 @@ def _stored_words(quote: str, claim: AskedClaim) -> str:
 
 def _same_language(claim: AskedClaim) -> bool:
     """Return true if a claim and its passages are in one language, as far as detected."""
-    texts = " ".join(passage.text for passage in _shown_passages(claim))
+    texts = " ".join(passage.text for passage in claim.passages)
     return detect_language(texts) == detect_language(claim.text)
 
 
 def objections(claim: AskedClaim, language: str) -> Iterator[str]:
     """Objections of the rules to calling a claim supported. Across languages they compare numbers alone."""
-    texts = [passage.text for passage in _shown_passages(claim)]
-    titles = [passage.title for passage in _shown_passages(claim) if passage.title]
+    texts = [passage.text for passage in claim.passages]
+    titles = [passage.title for passage in claim.passages if passage.title]
     if _same_language(claim):
         judgement = check(claim.text, texts, titles, language)
         if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):

@@ -1,4 +1,4 @@
-"""Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that fit. Pure."""
+"""Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that may fit. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ MOST_CANDIDATES: Final = 2
 """For one claim."""
 MOST_OF_A_SOURCE: Final = 2
 LIKELY: Final = 0.5
-"""Relevance from which a passage may bear out a claim that cites nothing."""
+"""Relevance from which a passage may support a claim that cites none."""
 
 
 @dataclass(frozen=True)
@@ -75,32 +75,7 @@ class Material:
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
 
 
-def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
-    """Identity of a claim with its evidence: its words in their order, its passages in any."""
-    return "c-" + long_hash(" ".join(text.split()), *sorted(evidence_ids))
-
-
-def show_passage(item: Evidence, source: CheckedSource, text: str) -> ShownPassage:
-    """A passage with the words around it, cut between words."""
-    before = text[max(0, item.start - WINDOW_CHARACTERS) : item.start]
-    after = text[item.end : item.end + WINDOW_CHARACTERS]
-    if item.start > WINDOW_CHARACTERS and " " in before:
-        before = before.split(" ", 1)[1]
-    if item.end + WINDOW_CHARACTERS < len(text) and " " in after:
-        after = after.rsplit(" ", 1)[0]
-    quote = text[item.start : item.end]
-    return ShownPassage(evidence_id=item.id, title=source.title, before=before, quote=quote, after=after)
-
-
-def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage]:
-    """The passages of these ids, as far as their texts are known."""
-    items = [material.evidence[identity] for identity in identities if identity in material.evidence]
-    known = [(item, material.sources[item.source_id]) for item in items if item.source_id in material.sources]
-    texts = material.texts
-    return [show_passage(item, source, texts[source.text.hash]) for item, source in known if source.text.hash in texts]
-
-
-def weigh(draft: str, material: Material) -> list[ExtractedClaim]:
+def extract_claims(draft: str, material: Material) -> list[ExtractedClaim]:
     """Give the claims of a draft in order, each with the verdict that needs no model.
 
     The draft is one that `write` has written: places of claims are of its text.
@@ -166,6 +141,31 @@ def as_asked(each: ExtractedClaim, material: Material) -> AskedClaim:
         parts=[part.text for part in each.claim.parts],
         passages=show_all(each.claim.evidence_ids[:MOST_PASSAGES], material),
     )
+
+
+def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
+    """Identity of a claim with its evidence: its words in their order, its passages in any."""
+    return "c-" + long_hash(" ".join(text.split()), *sorted(evidence_ids))
+
+
+def show_passage(item: Evidence, source: CheckedSource, text: str) -> ShownPassage:
+    """A passage with the words around it, cut between words."""
+    before = text[max(0, item.start - WINDOW_CHARACTERS) : item.start]
+    after = text[item.end : item.end + WINDOW_CHARACTERS]
+    if item.start > WINDOW_CHARACTERS and " " in before:
+        before = before.split(" ", 1)[1]
+    if item.end + WINDOW_CHARACTERS < len(text) and " " in after:
+        after = after.rsplit(" ", 1)[0]
+    quote = text[item.start : item.end]
+    return ShownPassage(evidence_id=item.id, title=source.title, before=before, quote=quote, after=after)
+
+
+def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage]:
+    """The passages of these ids, as far as their texts are known."""
+    items = [material.evidence[identity] for identity in identities if identity in material.evidence]
+    known = [(item, material.sources[item.source_id]) for item in items if item.source_id in material.sources]
+    texts = material.texts
+    return [show_passage(item, source, texts[source.text.hash]) for item, source in known if source.text.hash in texts]
 
 
 def conclude(claims: Sequence[ExtractedClaim], answers: Mapping[str, ClaimAnswer]) -> list[ClaimVerdict]:

@@ -18,7 +18,7 @@ from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
-from activities.verifying.claims import Material, ask, conclude, is_judged, score, summarize, weigh
+from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged, score, summarize
 from activities.verifying.correction import apply, choose, find_doubtful, queries_for
 from contracts.addresses import digest
 from contracts.base import CompactModel
@@ -192,7 +192,7 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
 # --- work on texts, pure ----------------------------------------------------------------------------------------------
 def extract(draft: str, material: Material, answers: Sequence[ClaimAnswer]) -> tuple[ClaimsEntry, list[AskedClaim]]:
     """The claims of a draft, and those that a checker is to judge: an earlier answer counts if it judges."""
-    claims = weigh(draft, material)
+    claims = extract_claims(draft, material)
     asked = ask(claims, material, {answer.fingerprint for answer in answers if is_judged(answer)})
     return material.entry.model_copy(update={"claims": claims}), asked
 
@@ -279,4 +279,4 @@ def _better(
 def _with_draft(material: Material, text: str) -> ClaimsEntry:
     """The entry of another draft with its claims."""
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
-    return material.entry.model_copy(update={"draft": stored, "claims": weigh(text, material)})
+    return material.entry.model_copy(update={"draft": stored, "claims": extract_claims(text, material)})

@@ -20,9 +20,9 @@ def main() -> NoReturn:
         sys.stderr.write("research: stopped\n")
         code = STOPPED
     if "temporalio.bridge" in sys.modules:
-        from workers.process_exit import leave  # noqa: PLC0415
+        from workers.process_exit import exit_process  # noqa: PLC0415
 
-        leave(code)
+        exit_process(code)
     sys.exit(code)
 
 

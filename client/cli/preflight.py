@@ -8,7 +8,7 @@ from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.cli.request import RunOptions, WantedRun
+from client.cli.request import RequestedRun, RunOptions
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
@@ -40,7 +40,7 @@ FEWEST_SOURCES: Final = 2
 
 async def preflight(
     context: CommandContext,
-    wanted: WantedRun,
+    wanted: RequestedRun,
     options: RunOptions,
     stored: ResolvedResearch | None = None,
     *,

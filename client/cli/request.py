@@ -69,14 +69,14 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class WantedRun:
+class RequestedRun:
     """A valid request, and the folder that is registered as its corpus first."""
 
     request: ResearchRequest
     folder: Path | None = None
 
 
-async def read_request(context: CommandContext, options: RunOptions) -> WantedRun:
+async def read_request(context: CommandContext, options: RunOptions) -> RequestedRun:
     """Build the request: `--set` over options over the file. Raises `CommandError`."""
     settings, folder = context.settings, None
     if options.model is not None and not settings.uses_cluster and not settings.model_configured:
@@ -99,7 +99,7 @@ async def read_request(context: CommandContext, options: RunOptions) -> WantedRu
     if named is None and request.web is False:
         message = "there is nothing to search: leave web unset, or name a folder with --corpus ./folder"
         raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
-    return WantedRun(request, folder)
+    return RequestedRun(request, folder)
 
 
 def read_request_file(path: Path) -> dict[str, Any]:

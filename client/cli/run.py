@@ -18,8 +18,8 @@ from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.preflight import preflight
 from client.cli.reports import default_folder, deliver_report
-from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
-from client.cli.talk import LeftWaiting, asker, print_waiting
+from client.cli.request import RequestedRun, RunOptions, build_request, merge, parse_assignments, read_request
+from client.cli.talk import StillWaiting, asker, print_waiting
 from client.cli.watch import first_interrupt, follow_run, sink_for
 from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
 from client.run_results import refusal_of
@@ -187,8 +187,8 @@ async def resume(
         again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, model)
         request = build_request(merge(again, parse_assignments(assignments)))
         if known.resolved is not None:
-            await preflight(context, WantedRun(request), options, known.resolved, probes=not known.running)
-        return await RunCommand(context, WantedRun(request), known.research_id, options, report_now=now).execute()
+            await preflight(context, RequestedRun(request), options, known.resolved, probes=not known.running)
+        return await RunCommand(context, RequestedRun(request), known.research_id, options, report_now=now).execute()
 
 
 async def _run(options: RunOptions, *, follow: bool = True) -> int:
@@ -267,7 +267,7 @@ class RunCommand:
     """The work of a command for one run, from its start to the files of its report."""
 
     context: CommandContext
-    wanted: WantedRun
+    wanted: RequestedRun
     research_id: str
     options: RunOptions
     report_now: bool = False
@@ -278,7 +278,7 @@ class RunCommand:
         while True:
             try:
                 result = await self._follow(client)
-            except LeftWaiting as left:
+            except StillWaiting as left:
                 print_waiting(left.waiting, self.research_id)
                 print_hint(f"afterwards: {self._resume}")
                 return ExitCode.WAITING

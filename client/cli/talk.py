@@ -374,7 +374,7 @@ async def _ask_here(handle: ResearchHandle, kind: WaitKind) -> None:
     await TerminalAsker(handle).ask(waiting)
 
 
-class LeftWaiting(Exception):
+class StillWaiting(Exception):
     """No person is at this terminal, and the command is not to wait for an answer from elsewhere."""
 
     def __init__(self, waiting: Waiting) -> None:
@@ -383,13 +383,13 @@ class LeftWaiting(Exception):
 
 
 def asker(handle: ResearchHandle, *, quiet: bool, leave: bool) -> Ask:
-    """Ask at this terminal, else print the commands that answer, or (`leave`) raise `LeftWaiting`."""
+    """Ask at this terminal, else print the commands that answer, or (`leave`) raise `StillWaiting`."""
     if sys.stdin.isatty() and sys.stderr.isatty():
         return TerminalAsker(handle).ask
 
     async def print_commands(waiting: Waiting) -> None:
         if leave:
-            raise LeftWaiting(waiting)
+            raise StillWaiting(waiting)
         if quiet:  # otherwise the lines of the events have them
             print_waiting(waiting, handle.research_id)
 

@@ -1,4 +1,4 @@
-"""Let a cancelled call take in the answer that is just arriving, and start no new request."""
+"""A grace period for cancelled calls: an answer that is just arriving is still taken, and no new request is made."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 LAST_MOMENT_SECONDS: Final = 0.2
-"""An answer that is on its way is in by then; a cancellation takes this much longer at the most."""
+"""Enough for an answer that is on its way; a cancellation takes this much longer at the most."""
 
 
 class _Ending:
-    """Whether the call was cancelled; seen by everything that works for it."""
+    """The state of a call, shared with everything that works for it."""
 
     cancelled = False
 
@@ -21,10 +21,10 @@ _ending: ContextVar[_Ending | None] = ContextVar("ending", default=None)
 
 
 async def finish_within_grace(work: Coroutine[Any, Any, T], seconds: float = LAST_MOMENT_SECONDS) -> T:
-    """The outcome of the work. Cancelled, it has so many seconds to come to its end; then it is cancelled, too.
+    """Return the result of the work. Cancelled, let the work run for so many seconds more, then cancel it too.
 
-    An answer that arrives in the moment of a cancellation was paid for: the work itself stores it. The
-    cancellation goes on afterwards, whatever came of it.
+    An answer that arrives in the moment of a cancellation was paid for: the work itself stores it. The cancellation
+    continues afterwards.
     """
     ending = _Ending()
     outer = _ending.set(ending)
@@ -45,7 +45,7 @@ async def finish_within_grace(work: Coroutine[Any, Any, T], seconds: float = LAS
 
 
 def begin_request() -> None:
-    """To be called before a request that is paid for. Raises `asyncio.CancelledError` in a last moment."""
+    """Mark the start of a request that is paid for. Raises `asyncio.CancelledError` in the grace period."""
     ending = _ending.get()
     if ending is not None and ending.cancelled:
         raise asyncio.CancelledError

@@ -115,7 +115,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause_at(place))
 
 
-def leave(state: QueueState, research_id: str) -> None:
+def release(state: QueueState, research_id: str) -> None:
     """Remove a run that has ended."""
     state.running = [one for one in state.running if one.id != research_id]
     state.waiting = [one for one in state.waiting if one.id != research_id]
@@ -150,11 +150,11 @@ class SharedRunQueue:
             turn, _ = await self._queue.update(KEY, step)
         return turn
 
-    async def leave(self, research_id: str) -> None:
+    async def release(self, research_id: str) -> None:
         """Give the run's place to the next one."""
 
         def step(state: QueueState, _: float) -> tuple[QueueState, None]:
-            leave(state, research_id)
+            release(state, research_id)
             return state, None
 
         await self._queue.update(KEY, step)

@@ -14,7 +14,7 @@ from workers.workflow_runner import PASSED_THROUGH
 
 PURE_PROVIDERS = (
     "providers.interfaces", "providers.errors", "providers.domains", "providers.shared.cancellation_grace", "providers.sentences",
-    "providers.text", "providers.language_words", "providers.told_sentences", "providers.verification",
+    "providers.text", "providers.language_words", "providers.translations", "providers.verification",
 )  # fmt: skip
 
 

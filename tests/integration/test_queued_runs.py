@@ -34,7 +34,7 @@ async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
         assert (status.queue_place, status.queue_length, status.elapsed_seconds) == (1, 1, 0.0)
         assert status.query == QUESTION
         await asyncio.sleep(WAITED)
-        await world.queue.leave("before")
+        await world.queue.release("before")
         result = await handle.result()
         assert result.outcome is Outcome.COMPLETED
         state = await handle.query(names.SESSION, result_type=ResearchState)

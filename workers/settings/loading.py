@@ -293,7 +293,10 @@ def _nested(found: Found) -> dict[str, Any]:
             if not isinstance(table.get(part), dict):
                 table[part] = {}
             table = table[part]
-        table[place[-1]] = value
+        if value == {}:  # an empty table adds to the tables of other files
+            table.setdefault(place[-1], {})
+        else:
+            table[place[-1]] = value
     return values
 
 

@@ -171,7 +171,7 @@ class Gathering:
             corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
             exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
-            wants_title=not hit.title,
+            needs_title=not hit.title,
             permission=run.permission(),
             patience_seconds=patience,
         )

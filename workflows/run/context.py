@@ -130,15 +130,15 @@ class RunContext:
     def steer(self, text: str) -> None:
         """Pass a person's message on to the roles; once there is a plan it is searched for as well."""
         self.guide(PERSON, text, self.state.phase)
-        self._open_wish(text)
+        self._open_request(text)
 
     def take_advice(self, origin: str, text: str, phase: str) -> None:
         """Pass the operator's advice on to the roles; without a model, which could weigh it, it is searched for."""
         self.guide(origin, text, phase)
         if self.resolved.engine is EngineKind.EXTRACTIVE:
-            self._open_wish(text)
+            self._open_request(text)
 
-    def _open_wish(self, text: str) -> None:
+    def _open_request(self, text: str) -> None:
         state = self.state
         if not state.plan.nodes or not text.strip():
             return  # the planner reads the guidance

@@ -207,7 +207,7 @@ class RoleCaller:
         run, holdings = self._run, self.holdings
         size = worst_call(role, request, run.resolved.reasoning_tokens)
         wanted = reservation(size, self._price(role))
-        kept = self._kept_for_report(role, at)
+        kept = self._reserved_for_report(role, at)
         limits = run.resolved.limits
         while refusal(limits, run.state.usage, holdings.held, wanted, kept):
             reason = refusal(limits, run.state.usage, holdings.unexplained, wanted, kept)
@@ -223,13 +223,13 @@ class RoleCaller:
         if run.inbox.interruption is not None:
             raise Interrupted(run.inbox.interruption)
 
-    def _kept_for_report(self, role: RoleSpec[I, O], at: Moment) -> Reservation:
+    def _reserved_for_report(self, role: RoleSpec[I, O], at: Moment) -> Reservation:
         reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
         if role.writes_report or reflects_on_report or role in CLOSING_ROLES:
             return NOTHING
-        return self.kept_for_report()
+        return self.reserved_for_report()
 
-    def kept_for_report(self) -> Reservation:
+    def reserved_for_report(self) -> Reservation:
         """Return what nothing but the report, and who checks it, may use."""
         run = self._run
         sub_queries = len(run.state.plan.sub_queries) or run.resolved.limits.max_sub_queries

@@ -94,7 +94,7 @@ class Agents:
     def _left(self, taken: Sequence[AgentShare]) -> AgentShare:
         """Return what nobody has used, and nothing under way, the report or a share that was given before may use."""
         run, limits = self._run, self._run.resolved.limits
-        kept = self._caller.holdings.held.plus(self._caller.kept_for_report()).plus(total(map(_reservation, taken)))
+        kept = self._caller.holdings.held.plus(self._caller.reserved_for_report()).plus(total(map(_reservation, taken)))
         used = run.state.usage
         cost = None if limits.max_cost_usd is None else limits.max_cost_usd - used.known_cost_usd - kept.cost_usd
         return AgentShare(
@@ -117,7 +117,7 @@ class Agents:
         for branch, agent in enumerate(todo):
             self._change(agent, status=AgentStatus.QUEUED)
             if branch >= at_once:
-                self._tell("agent.queued", agent, "queued", branch)
+                self._note("agent.queued", agent, "queued", branch)
         turns = asyncio.Semaphore(at_once)
         work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
         merged = 0
@@ -166,7 +166,7 @@ class Agents:
                 why = "its turn had not come" if waits else "it had not answered"
                 stub = _stub(self._of(agent), reason, f"{why} when the run was to end")
                 self._change(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
-                self._tell("agent.finished", agent, stub.problem)
+                self._note("agent.finished", agent, stub.problem)
 
     async def _one(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
         """One agent: its turn, its reservation, its answer or a stub."""
@@ -192,7 +192,7 @@ class Agents:
             )
             self._mark(record.task, NodeStatus.EXECUTING)
             request = agent_request(run.state, record, run.host.now().timestamp(), left)
-            self._tell("agent.started", agent, record.task.text, branch)
+            self._note("agent.started", agent, record.task.text, branch)
             call = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             self._calls[agent] = call
             seconds = request.deadline_at - run.host.now().timestamp() + GRACE_SECONDS
@@ -229,7 +229,7 @@ class Agents:
         del self._calls[agent]
         result = self._settle(record, call, number)
         if not result.is_stub:
-            self._tell(
+            self._note(
                 "agent.late", agent, f"came too late and was left out: {plural(len(result.finding_ids), 'finding')}"
             )
 
@@ -249,7 +249,7 @@ class Agents:
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
         told = result.problem or result.report.summary
         run.decide(DECIDER, "merge", told, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
-        self._tell("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
+        self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
         """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
@@ -271,7 +271,7 @@ class Agents:
         base = f"{self._run.resolved.research_id}/{agent}"
         return base if not starts else f"{base}/again-{starts + 1}"
 
-    def _tell(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
+    def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
         place = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
         self._run.note(kind, f"{agent}: {text[:TASK_SHOWN]}", agent=agent, **place)
 

@@ -115,7 +115,7 @@ def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
     return Mark.RUNNING if place == current and started else Mark.WAITING
 
 
-def unplanned_wishes(state: ResearchState) -> list[Gap]:
+def unplanned_requests(state: ResearchState) -> list[Gap]:
     """Return the open gaps that a person asked for and that no step of the plan pursues yet."""
     pursued = {node.gap_id for node in state.plan.nodes}
     return [gap for gap in state.unaddressed_gaps() if gap.origin == ASKED_BY_PERSON and gap.id not in pursued]

@@ -16,6 +16,8 @@ from providers.shared.shared_value import key_bytes
 PREFIX: Final = b"research:"
 """Of every key, so that the server may serve other applications too."""
 ANSWER_SECONDS: Final = 1.0
+QUEUE_FACTOR: Final = 10
+"""A call waits so many times as long for a free connection as for an answer: bursts are not outages."""
 RETRY_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
@@ -45,8 +47,8 @@ return 1
 class RedisSharedStore:
     """Made with a URL of redis-py: redis, rediss or unix. Works with Redis 6 and later, and with Valkey.
 
-    Nothing is tried twice: a change whose answer was lost may have been made. Whatever goes wrong raises
-    `SharedStateUnavailable` within about a second: a server that is gone, paused, loading, full or a replica.
+    Nothing is tried twice: a change whose answer was lost may have been made. A server that is gone, paused, loading,
+    full or a replica raises `SharedStateUnavailable`, within about a second where a connection is free.
     """
 
     def __init__(self, url: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
@@ -55,7 +57,7 @@ class RedisSharedStore:
             pool = BlockingConnectionPool.from_url(
                 url,
                 max_connections=MOST_CONNECTIONS,
-                timeout=answer_seconds,
+                timeout=QUEUE_FACTOR * answer_seconds,
                 socket_timeout=answer_seconds,
                 socket_connect_timeout=answer_seconds,
                 retry=Retry(NoBackoff(), 0),

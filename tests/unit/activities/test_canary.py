@@ -1,7 +1,6 @@
 """The canary in prompts, in answers and in addresses."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ from contracts import failures, roles
 from contracts.addresses import digest
 from contracts.canary import STEERED, contains_canary, exposes_private_text
 from contracts.evidence import DocumentRef
-from contracts.messages import PrepareRequest, ReadRequest
+from contracts.messages import ReadRequest
 from providers.domains import Domains
-from providers.errors import Unavailable
 from providers.interfaces import ExtractedDocument
 from providers.reading.document_kinds import HTML
 from providers.reading.documents import read_page
@@ -26,7 +24,6 @@ from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.killers import HereCalls
 from tests.fakes.model_work import unmarked
 from tests.fakes.states import PERMITTED
-from tests.fakes.world import World
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
@@ -114,22 +111,6 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")
     assert caught.value.non_retryable
     assert asked == []
-
-
-async def test_a_store_that_is_silent_makes_no_other_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the id is another tenant's is not known then: the run is prepared later, not over what may be there."""
-    world = World(tmp_path)
-    prepare = next(work for work in world.activities() if work.__name__ == "prepare_research")
-    request = PrepareRequest(research_id="r-1", request_json='{"query": "what is vacuum", "corpus": "manual"}')
-
-    async def silent(_: str) -> str | None:
-        raise Unavailable("the content store does not answer")
-
-    monkeypatch.setattr(world.sessions, "load", silent)
-    with pytest.raises(ApplicationError) as caught:
-        await environment().run(prepare, request)
-    assert (caught.value.type, caught.value.non_retryable) == (failures.STORE_UNAVAILABLE, False)
-    await world.close()
 
 
 def test_the_report_as_data_does_not_tell_it() -> None:

@@ -212,7 +212,7 @@ class Queue:
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
         return self.turn
 
-    async def leave(self, research_id: str) -> None:
+    async def release(self, research_id: str) -> None:
         raise AssertionError("asking for a turn gives none back")
 
 

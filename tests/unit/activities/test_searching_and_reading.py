@@ -211,14 +211,6 @@ async def test_quality_is_what_the_operator_declared(url: str, quality: Quality,
     assert (record.quality, entry.quality_reason) == (quality, reason)
 
 
-async def test_a_page_of_the_web_is_assessed_and_never_declared() -> None:
-    """An address that imitates a corpus gains nothing; parts, label and reason are told (X-20)."""
-    _, entry = await read(document(url="https://example.org/corpus:manual/"))
-    assert entry.assessment is not None
-    assert entry.quality is entry.assessment.label is Quality.LOW
-    assert "chosen by the operator" not in entry.quality_reason
-
-
 @pytest.mark.parametrize(
     ("given", "kind"),
     [(errors.SourceUnreadable("encrypted", "locked"), "encrypted"), (document(text=" \n\t"), "no_text")],

@@ -6,15 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from activities.reporting.render import ReportingActivities
-from activities.roles.run_role import RoleActivities
 from contracts.activities import SIGNATURES
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
-from contracts.vocabulary import EngineKind
-from providers.isolation.pool import KillableCalls
-from workers import composition
 from workers.composition import compose, configuration_of, slots_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
@@ -82,29 +77,3 @@ def test_the_operator_sizes_a_process(tmp_path: Path) -> None:
     assert small.digest() == plain.digest()
     with pytest.raises(ValidationError, match="no pool with slots is called workflows"):
         FileSettings.model_validate({"workers": {"slots": {"workflows": 8}}})
-
-
-async def test_work_on_outside_text_is_composed_with_processes_that_can_be_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The judge and the renderer of a worker get child processes, and none works in its own."""
-    made: dict[str, tuple[Any, ...]] = {}
-
-    def recording(kind: type) -> Any:
-        def make(*arguments: Any, **named: Any) -> Any:
-            made[kind.__name__] = arguments
-            return kind(*arguments, **named)
-
-        return make
-
-    for kind in (RoleActivities, ReportingActivities):
-        monkeypatch.setattr(composition, kind.__name__, recording(kind))
-    monkeypatch.setattr(composition, "judge_of", lambda *arguments: made.setdefault("judge_of", arguments))
-    modelled = settings(
-        tmp_path, models={"default": "m", "base_url": "http://127.0.0.1:9"}, anthropic_api_key="sk-not-used"
-    )
-    async with compose(modelled, NO_CLIENT):
-        pass
-    assert set(made["RoleActivities"][0]) == {EngineKind.MODEL, EngineKind.EXTRACTIVE}
-    for isolated in (made["ReportingActivities"][3], made["judge_of"][0]):
-        assert isinstance(isolated, KillableCalls)

@@ -255,7 +255,7 @@ def test_a_named_file_is_read_over_the_users_own(places: Places, tmp_path: Path)
     places.write(places.user, "retention_days = 7\n[search]\nmax_results_per_query = 3\n")
     named, other = tmp_path / "named.toml", tmp_path / "other.toml"
     named.write_text('[corpus.a]\npath = "docs"\n[search]\nmax_results_per_query = 4\n')
-    other.write_text('[corpus.b]\npath = "docs"\n')
+    other.write_text('[corpus.b]\npath = "docs"\n[search]\n')
     for settings in (
         places.load(RESEARCH_CONFIG=str(named)),
         places.load(Flags(config=named), RESEARCH_CONFIG=str(other)),

@@ -69,39 +69,26 @@ def test_secrets_are_hidden_by_name_and_by_value() -> None:
     assert "ValueError" in logged(stream)[1]["exception"]
 
 
-def test_counts_of_tokens_are_no_secrets() -> None:
-    """Redaction goes by whole names: what a run used stays visible, and short values stay in words."""
-    redaction = Redaction.of(["abc"])
+def test_names_of_counts_and_of_states_are_no_secrets() -> None:
+    """Redaction goes by whole names: counts of tokens and "not set" stay visible, and short values stay in words."""
     event = {"input_tokens": 7, "max_tokens": "8", "text": "abc", "token": "t", "access_token": "t"}
-    shown = redaction(None, "info", event)
-    assert shown == {**event, "token": HIDDEN, "access_token": HIDDEN}
-
-
-def test_whether_a_secret_is_set_is_no_secret() -> None:
-    """A key that is not there is not shown as if it were one that is hidden."""
-    event = {"anthropic_api_key": "not set", "redis_password": "set", "token": "", "api_key": "sk-1"}
-    assert Redaction.of([])(None, "info", dict(event)) == {**event, "api_key": HIDDEN}
-
-
-def test_the_console_form_leaves_tables_out() -> None:
-    """The whole configuration as one line fills a screen; programs get it."""
-    stream, program = io.StringIO(), io.StringIO()
-    for form, to in (("console", stream), ("json", program)):
-        configure_logging(form, stream=to)  # type: ignore[arg-type]
-        structlog.get_logger("ours").info("worker.configured", version="1", configuration={"home": "here"})
-    assert "version=1" in stream.getvalue()
-    assert "here" not in stream.getvalue()
-    assert logged(program)[0]["configuration"] == {"home": "here"}
+    event |= {"anthropic_api_key": "not set", "redis_password": "set", "api_key": "sk-1"}
+    shown = Redaction.of(["abc"])(None, "info", dict(event))
+    assert shown == {**event, "token": HIDDEN, "access_token": HIDDEN, "api_key": HIDDEN}
 
 
 def test_the_console_form_is_for_people() -> None:
-    """The other form is one readable line, without secrets as well."""
-    stream = io.StringIO()
-    configure_logging("console", secrets=[SECRET], stream=stream)
-    structlog.get_logger("ours").info("pool.started", pool="models", key_text=SECRET)
-    assert "pool.started" in stream.getvalue()
-    assert "pool=models" in stream.getvalue()
+    """One readable line without secrets and without tables, which fill a screen; programs get them."""
+    stream, program = io.StringIO(), io.StringIO()
+    for form, to in (("console", stream), ("json", program)):
+        configure_logging(form, secrets=[SECRET], stream=to)  # type: ignore[arg-type]
+        log = structlog.get_logger("ours")
+        log.info("worker.configured", version="1", key_text=SECRET, configuration={"home": "here"})
+    assert "worker.configured" in stream.getvalue()
+    assert "version=1" in stream.getvalue()
     assert SECRET not in stream.getvalue()
+    assert "here" not in stream.getvalue()
+    assert logged(program)[0]["configuration"] == {"home": "here"}
 
 
 def test_metrics_take_a_free_port() -> None:

@@ -62,7 +62,7 @@ from workflows.strategies.orchestrator.plan import (
     with_steps_updated,
     without_steps,
 )
-from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_wishes
+from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_requests
 
 MOST_SILENT_TURNS: Final = 2
 """Turns of one cycle without a tool call: a reminder follows the first, the second ends the cycles."""
@@ -173,7 +173,7 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
     state, is_planned = run.state, position.next_unit is not CycleUnit.PLANNING
     if not is_planned or position.finished or position.cycle >= deciding_cycles(run.resolved.limits):
         return
-    for gap in unplanned_wishes(state):
+    for gap in unplanned_requests(state):
         state.plan = with_requested_step(state.plan, gap)
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
         position.next_unit, position.ended = CycleUnit.CYCLE, ""

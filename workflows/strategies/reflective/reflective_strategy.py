@@ -30,7 +30,7 @@ from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import write_input
 from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_wishes
+from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_requests
 from workflows.strategies.reflective.plan import (
     ReflectivePosition,
     StepReflection,
@@ -294,7 +294,7 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
     state = run.state
     if position.route is not Route.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
         return
-    for gap in unplanned_wishes(state):
+    for gap in unplanned_requests(state):
         before = state.plan
         state.plan, displaced = with_requested_step(before, gap, state.iteration, run.resolved.limits.max_steps)
         if state.plan is not before:

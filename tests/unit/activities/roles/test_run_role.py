@@ -75,16 +75,6 @@ async def test_a_role_is_done_and_accounted() -> None:
     assert bench.calls.log == ["begin", "finish"]
 
 
-async def test_documents_are_loaded_once_each() -> None:
-    """Every reference of the input is fetched, a document that two sources share only once."""
-    bench = Bench(roles.AnalyzerAnswer(findings=[]))
-    one, two = await bench.content.put_text("one text"), await bench.content.put_text("two texts")
-    request = analyze_input([source(one), source(one, id="src-2"), source(two, id="src-3")])
-    await environment().run(bench.activities.run, roles.ANALYZER, request)
-    assert bench.content.loads == 2
-    assert bench.engine.tasks[0].documents == {one.hash: "one text", two.hash: "two texts"}
-
-
 async def test_a_missing_document_fails_before_anything_is_paid() -> None:
     """A stored text that is gone is a failure of its own type, and the engine is not asked."""
     bench = Bench(roles.AnalyzerAnswer(findings=[]))
@@ -240,14 +230,6 @@ async def test_an_unusable_answer_is_stored_and_accounted() -> None:
     for failure in (first, second):
         assert (failure.type, failure.non_retryable) == (failures.INVALID_MODEL_OUTPUT, True)
         assert Usage.model_validate(failure.details[0]["usage"]) == paid
-
-
-async def test_a_draft_that_cannot_be_finished_is_accounted_too() -> None:
-    """A plan without sub-queries is an unusable answer with the problem and the usage of the call."""
-    failure = await Bench(roles.PlannerAnswer(sub_queries=[])).failed_plan()
-    assert failure.type == failures.INVALID_MODEL_OUTPUT
-    assert "sub-query" in failure.details[0]["problem"]
-    assert failure.details[0]["usage"]["model_calls"] == 1
 
 
 async def test_the_extractive_engine_is_given_no_prompt() -> None:

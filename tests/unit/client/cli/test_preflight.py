@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from client.cli.errors import CommandError, ExitCode
 from client.cli.preflight import Range, _resolve, _resolve_again, estimated, limits_words, preflight, require_endpoint
-from client.cli.request import RunOptions, WantedRun
+from client.cli.request import RequestedRun, RunOptions
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch
@@ -45,7 +45,7 @@ def resolved(settings: Settings, **values: object) -> ResolvedResearch:
 async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
     context: Any = SimpleNamespace(settings=Settings())
-    wanted = WantedRun(ResearchRequest(query="q", corpus="manual"))
+    wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
     await preflight(context, wanted, RunOptions())
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "nothing leaves this machine"

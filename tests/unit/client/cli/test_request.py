@@ -10,13 +10,13 @@ from pydantic import SecretStr
 
 from client.cli.corpus import find_corpus, name_of_folder
 from client.cli.errors import CommandError
-from client.cli.request import RunOptions, WantedRun, build_request, merge, parse_assignments, read_request
+from client.cli.request import RequestedRun, RunOptions, build_request, merge, parse_assignments, read_request
 from contracts.request import Depth, EngineChoice
 from contracts.state import ResearchState
 from workers.settings.loading import Settings
 
 
-async def wanted(options: RunOptions, state: ResearchState | None = None, **settings: Any) -> WantedRun:
+async def wanted(options: RunOptions, state: ResearchState | None = None, **settings: Any) -> RequestedRun:
     """The request of these options, where one run is stored and no corpus is registered."""
 
     async def stored_state(_: str) -> ResearchState | None:

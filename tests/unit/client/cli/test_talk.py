@@ -11,7 +11,7 @@ import pytest
 
 from client.cli import talk
 from client.cli.errors import CommandError
-from client.cli.talk import LeftWaiting, TerminalAsker, asker, edit_text, parse_plan, plan_as_text
+from client.cli.talk import StillWaiting, TerminalAsker, asker, edit_text, parse_plan, plan_as_text
 from client.client_errors import MessageRefused
 from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
 
@@ -140,5 +140,5 @@ async def test_without_a_terminal_the_command_is_printed_or_the_run_is_left(
     monkeypatch.setattr(talk.sys.stdin, "isatty", lambda: False, raising=False)
     await asker(FakeHandle(), quiet=True, leave=False)(APPROVAL)  # type: ignore[arg-type]
     assert "research approve r-1 --version 2" in capsys.readouterr().err
-    with pytest.raises(LeftWaiting):
+    with pytest.raises(StillWaiting):
         await asker(FakeHandle(), quiet=True, leave=True)(APPROVAL)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from providers.shared.run_queue import (
     SharedRunQueue,
     ask,
     forget_lost,
-    leave,
+    release,
 )
 from tests.fakes.memory_store import MemorySharedStore
 
@@ -40,7 +40,7 @@ def test_no_more_go_on_than_there_is_room_for() -> None:
     hall = Hall(QueueLimits(at_once=2))
     assert [hall.place(name) for name in "abcde"] == [0, 0, 1, 2, 3]
     assert [hall.place(name) for name in "edcba"] == [3, 2, 1, 0, 0]
-    leave(hall.state, "a")
+    release(hall.state, "a")
     assert [hall.place(name) for name in "edc"] == [3, 2, 0]
     assert [hall.place(name) for name in "ed"] == [2, 1]
 
@@ -53,7 +53,7 @@ def test_a_tenant_does_not_wait_for_all_of_another() -> None:
         hall.now += 0.1
     assert hall.place("b-0", "b") == 1
     assert hall.place("a-3") == 2
-    leave(hall.state, "a-0")
+    release(hall.state, "a-0")
     assert hall.place("a-3") == 2
     assert hall.place("b-0", "b") == 0
 
@@ -66,7 +66,7 @@ def test_a_tenant_has_a_limit_of_its_own() -> None:
     assert hall.running() == {"a": 2, "b": 2}
     assert hall.place("c", "c") == 1
     assert hall.place("a-2") == 2
-    leave(hall.state, "a-0")
+    release(hall.state, "a-0")
     assert hall.place("c", "c") == 0
 
 
@@ -108,7 +108,7 @@ async def test_workers_share_one_queue() -> None:
     assert turn.pause_seconds >= 1
     await here.take("two", "a")
     assert asked == [START]
-    await there.leave("one")
+    await there.release("one")
     assert (await here.take("two", "a")).place == 0
     now[0] += GRACE_SECONDS + 1
     assert (await here.take("three", "a")).place == 0

@@ -251,7 +251,7 @@ async def test_keys_of_others_stay(valkey: ValkeyServer) -> None:
 
 async def test_servers_in_trouble_are_outages(valkey: ValkeyServer) -> None:
     """A server that is full, read-only, gone, protected or silent raises in time, and a healed one works again."""
-    store = RedisSharedStore(valkey.url, answer_seconds=1.0)
+    store = RedisSharedStore(valkey.url, answer_seconds=0.5)
     assert await store.swap("k", None, b"1")
     await valkey.tell("CONFIG", "SET", "maxmemory", "1")
     with pytest.raises(SharedStateUnavailable, match="OutOfMemoryError"):

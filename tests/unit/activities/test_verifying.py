@@ -1,7 +1,7 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
 from activities.reporting.addresses import KnownAddresses
-from activities.verifying.claims import Material, ask, fingerprint_of, weigh
+from activities.verifying.claims import Material, ask, extract_claims, fingerprint_of
 from activities.verifying.correction import apply
 from activities.verifying.verification import extract
 from contracts.addresses import digest
@@ -53,7 +53,7 @@ def test_a_fingerprint_keeps_the_order_of_words() -> None:
 
 def test_only_what_rules_leave_open_is_asked() -> None:
     """Word for word, contradicted and uncited claims need no call; a free paraphrase does, with words around it."""
-    claims = weigh(DRAFT, MATERIAL)
+    claims = extract_claims(DRAFT, MATERIAL)
     same, changed, paraphrase, uncited = claims
     assert same.decided.method is CheckMethod.VERBATIM
     assert changed.decided.verdict is Verdict.CONTRADICTED
@@ -68,7 +68,7 @@ def test_only_what_rules_leave_open_is_asked() -> None:
 
 def test_what_a_checker_could_not_judge_is_asked_again() -> None:
     """An answer of an earlier verification counts only if it says something."""
-    paraphrase = weigh(DRAFT, MATERIAL)[2].fingerprint
+    paraphrase = extract_claims(DRAFT, MATERIAL)[2].fingerprint
     for verdict, asked in ((Verdict.UNVERIFIED, [paraphrase]), (Verdict.SUPPORTED, [])):
         answers = [ClaimAnswer(fingerprint=paraphrase, verdict=verdict)]
         assert [claim.fingerprint for claim in extract(DRAFT, MATERIAL, answers)[1]] == asked
@@ -76,14 +76,14 @@ def test_what_a_checker_could_not_judge_is_asked_again() -> None:
 
 def test_without_a_model_rules_decide_everything() -> None:
     """Nothing is left for a checker that does not exist."""
-    claims = weigh(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
+    claims = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
     assert ask(claims, MATERIAL, set()) == []
     assert all(each.decided is not None for each in claims)
 
 
 def test_proposals_change_their_own_sentence_alone() -> None:
     """A rewriting, a removal and another citation stand where they belong; outline and other words stay."""
-    claims = weigh(DRAFT, MATERIAL)
+    claims = extract_claims(DRAFT, MATERIAL)
     proposals = [
         Proposal(number=3, action=CorrectionAction.REMOVE),
         Proposal(
