@@ -236,7 +236,7 @@ async def one_flight(name: str, folder: Path, redis_url: str | None) -> None:
             for number in range(EQUAL_SEARCHES)
         ]
         async with Worker(client, task_queue=QUEUE, workflows=[FanOut], workflow_runner=workflow_runner()):
-            arguments = [activities.search.__name__, names.SEARCH_QUEUE, asked]
+            arguments = [activities.SEARCH.name, names.SEARCH_QUEUE, asked]
             handle = await client.start_workflow(FanOut.run, args=arguments, id="equal-searches", task_queue=QUEUE)
             await handle.result()
             history = await handle.fetch_history()

@@ -1,7 +1,7 @@
-"""Agents: scoped runs with a task of their own, what they are given, and what they bring back.
+"""Agents: scoped runs with a task of their own, their requests and their results.
 
-An agent is told its task and nothing else of the run that started it. What it found travels as labels, with the hashes
-of the notebook's entries that hold the rest; ids are hashes, so what several agents found can be put together.
+An agent knows its task and nothing else of the run that started it. Its findings travel as labels, with the hashes of
+the notebook's entries that have the rest; ids are hashes, so the findings of several agents can be merged.
 """
 
 from typing import Any, Final
@@ -19,16 +19,7 @@ from contracts.vocabulary import AgentStatus, StopReason
 TASK_CHARACTERS: Final = 4_000
 SUMMARY_CHARACTERS: Final = 600
 AT_ONCE: Final = 3
-"""Agents that work side by side at most, where nobody says otherwise."""
-
-
-class AgentLimits(CompactModel):
-    """Limits of an agent below its share; None: its share."""
-
-    max_sources: int | None = None
-    max_model_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
+"""Most agents that work side by side by default."""
 
 
 class AgentTask(CompactModel):
@@ -37,7 +28,7 @@ class AgentTask(CompactModel):
     id: str = Field(pattern=AGENT_ID.pattern)
     """Unique in its run, and the same whenever the run goes on: `agent-1`. It begins the names of all its calls."""
     text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
-    """The query of the scoped run, and all that it is told: it must stand for itself."""
+    """The query of the scoped run, complete in itself."""
     strategy: str
     """Name of a scoped strategy."""
     node: str = ""
@@ -46,7 +37,6 @@ class AgentTask(CompactModel):
     """After so long it ends its work and reports what it has; None: as its strategy's preset says."""
     most_seconds: float | None = None
     """After so long nobody waits for it any more; None: as its strategy's preset says."""
-    limits: AgentLimits = AgentLimits()
     continues: str = ""
     """Id of an earlier agent of the run whose findings, sources and `continuation` it begins with; empty for none."""
     given: dict[str, Any] = {}
@@ -102,7 +92,7 @@ class AgentFindings(Contract):
 
 
 def pack_contract(value: Contract) -> str:
-    """A value as a short text, without its defaults: histories hold it."""
+    """Write a value as a short text without its defaults, for histories."""
     return pack_json(value.model_dump(mode="json", exclude_defaults=True))
 
 
@@ -112,7 +102,7 @@ class AgentReport(Contract):
     document: DocumentRef | None = None
     """Its report in the content store; None where it wrote none."""
     summary: str = Field(default="", max_length=SUMMARY_CHARACTERS)
-    """For people who watch, and for the run that started it."""
+    """For people and for the run that started it."""
     cited: list[str] = []
     """Ids of the evidence that the report cites."""
     omitted: dict[str, int] = {}
@@ -154,7 +144,7 @@ class TaskResult(CompactModel):
     """The `AgentFindings`, packed, on its way to the run; empty once it is in the run's state."""
 
     def findings(self) -> AgentFindings:
-        """Return what is on its way. Raises ValueError if the text is no packed harvest."""
+        """Return the findings on their way to the run. Raises ValueError if `packed` cannot be read."""
         return AgentFindings.model_validate(unpack_json(self.packed)) if self.packed else AgentFindings()
 
 
@@ -168,7 +158,7 @@ class AgentRecord(Contract):
     share: AgentShare | None = None
     """None before shares are divided."""
     known_queries: int = 0
-    """Time that the run's list of queries was when the task was given; so much of it is the agent's ledger."""
+    """Length of the run's list of queries when the task was given; so much of it is the agent's ledger."""
     known_sources: int = 0
     started_at: str = ""
     ended_at: str = ""
@@ -182,7 +172,7 @@ class AgentRecord(Contract):
 
 
 class AgentRequest(CompactModel):
-    """The one argument of the workflow `research-agent`: all that an agent is told."""
+    """The one argument of the workflow `research-agent`."""
 
     task: AgentTask
     resolved: ResolvedResearch
@@ -200,16 +190,16 @@ class AgentRequest(CompactModel):
     """Its own state, where its history begins anew."""
 
     def ledger(self) -> Ledger:
-        """Return what the run knew already. Raises ValueError if the text is no packed ledger."""
+        """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""
         return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
 
     def before(self) -> AgentFindings:
-        """Return what the agent begins with. Raises ValueError if the text is no packed harvest."""
+        """Return the findings of the agent that it continues. Raises ValueError if `packed_before` cannot be read."""
         return AgentFindings.model_validate(unpack_json(self.packed_before)) if self.packed_before else AgentFindings()
 
 
 class PrepareAgentRequest(CompactModel):
-    """Keep what an agent was given in the notebook of its run."""
+    """Store the resolution of an agent in the notebook of its run."""
 
     resolved: ResolvedResearch
 
@@ -221,7 +211,7 @@ class PreparedAgent(CompactModel):
 
 
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
-    """Return what people are told of an agent without asking it."""
+    """Return the progress of an agent, as its run knows it."""
     result = record.result
     return AgentProgress(
         id=record.task.id,

@@ -6,9 +6,9 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
 
 WHOLE: Final = "whole"
-"""Context of serialization in which nothing is left out."""
+"""Context of serialization with all defaults."""
 PLAIN: Final = frozenset({str, int, float, bool, type(None)})
-"""Types of values that hold no others."""
+"""Types of values without parts."""
 
 
 class Contract(BaseModel):
@@ -28,14 +28,14 @@ class StrictContract(Contract):
 
 
 class CompactModel(Contract):
-    """A frozen value that is written without what has its default value, in itself and in all that it holds.
+    """A frozen value that is written without default values, in itself and in all its parts.
 
-    What one activity or another is asked and answers stands in every history; no person relies on its shape.
+    Requests and results of activities are in every history, where no person relies on their shape.
     """
 
     @model_serializer(mode="wrap")
     def write_compactly(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-        """The fields that say something."""
+        """Write the fields that differ from their defaults."""
         written: dict[str, Any] = write(self)
         return written if info.context == WHOLE else _compact(self, written)
 
@@ -45,19 +45,19 @@ class CompactModel(Contract):
 
 
 def _compact(value: BaseModel, written: dict[str, Any]) -> dict[str, Any]:
-    """Return what was written of a model, without its defaults and without what is computed from its fields."""
+    """Return the written fields of a model, without defaults and computed fields."""
     fields, defaults = type(value).model_fields, _defaults(type(value))
-    held = {name: getattr(value, name) for name in written if name in fields}
+    values = {name: getattr(value, name) for name in written if name in fields}
     return {
         name: _within(each, written[name])
-        for name, each in held.items()
+        for name, each in values.items()
         if name not in defaults or each != defaults[name]
     }
 
 
 @cache
 def _defaults(kind: type[BaseModel]) -> dict[str, Any]:
-    """Return what the fields of a model hold that nobody has set; one that must be set has no default."""
+    """Return the defaults of a model's fields; a required one has none."""
     fields = kind.model_fields.items()
     return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from contracts import checking_roles, roles
-from contracts.checking_roles import CheckInput, CorrectInput, ReviewInput
+from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.tool_turns import ToolTurnInput
@@ -155,6 +155,6 @@ def _material_tokens(request: RoleInput) -> int:
         return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, RefineInput) and request.draft is not None:
         return DRAFT_CHARACTERS
-    if isinstance(request, CheckInput | CorrectInput):
+    if isinstance(request, ClaimBatchInput):
         return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0

@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus, urlsplit
 from contracts.addresses import normalize
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
-"""The problem of such an answer, as the call that repairs it states it."""
+"""The problem of such an answer, for the call that repairs it."""
 STEERED_NOTE: Final = "an answer of the model repeated its private mark: page text may have steered it"
 """The note in the record of the run."""
 SHORTEST_FRAGMENT: Final = 20

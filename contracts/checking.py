@@ -1,6 +1,6 @@
 """Checks and corrections of the claims of a draft.
 
-All of it are entries of a run's notebook, or the figures that the workflow keeps of them: hashes, sizes, counts.
+Entries of a run's notebook, and their figures for the workflow: hashes, sizes, counts.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdi
 
 
 class ShownPassage(CompactModel):
-    """A passage with the words around it in the stored text of its source."""
+    """A passage with its context in the stored text of its source."""
 
     evidence_id: str
     title: str = ""
@@ -22,18 +22,18 @@ class ShownPassage(CompactModel):
 
     @property
     def text(self) -> str:
-        """The passage in its context, as it is stored."""
+        """The passage in its context."""
         return self.before + self.quote + self.after
 
 
 class AskedClaim(CompactModel):
-    """A claim as a checker is shown it: the sentence in plain text, its parts, and the passages that it cites."""
+    """A claim for a checker: the sentence in plain text, its parts, and the passages that it cites."""
 
     fingerprint: str
-    """Of its words in their order and of its passages: the same claim need not be judged twice."""
+    """Hash of its words and its passages: the same claim is judged once."""
     text: str
     parts: list[str] = []
-    """The assertions that it makes, where it makes several."""
+    """Its assertions, where there are several."""
     passages: list[ShownPassage] = []
 
 
@@ -50,7 +50,7 @@ class ClaimAnswer(CompactModel):
     verdict: Verdict = Verdict.UNVERIFIED
     reason: str = ""
     quote: str = ""
-    """The words of the passages that it rests on, as they are stored."""
+    """The deciding words of the passages, as stored."""
 
 
 class AnswersEntry(CompactModel):
@@ -60,14 +60,14 @@ class AnswersEntry(CompactModel):
 
 
 class ExtractedClaim(CompactModel):
-    """A claim of a draft with what is known of it without a model."""
+    """A claim of a draft as rules see it."""
 
     claim: Claim
     fingerprint: str
     importance: float = 0.0
     """Importance for the report, 0 to 1."""
     decided: ClaimVerdict | None = None
-    """None: a checker is asked."""
+    """Verdict by rules; None: a checker decides."""
     row: bool = False
     """True if it is a row of a table or a quoted passage, which is not corrected."""
 
@@ -82,7 +82,7 @@ class CheckedSource(CompactModel):
 
 
 class ClaimsEntry(CompactModel):
-    """The claims of one draft, and what they are compared with."""
+    """The claims of one draft, with the evidence and the sources of the run."""
 
     draft: DocumentRef
     query: str = ""
@@ -104,14 +104,14 @@ class CorrectionAction(StrEnum):
     ADD = "add"
     """It cites more passages."""
     REWRITE = "rewrite"
-    """It says what the passages say."""
+    """The sentence follows the passages."""
     SOFTEN = "soften"
-    """It says less, or says that it is not certain."""
+    """The sentence asserts less, or with less certainty."""
     REMOVE = "remove"
 
 
 class DoubtfulClaim(CompactModel):
-    """A claim as a corrector is shown it."""
+    """A claim for a corrector."""
 
     number: int
     """Its place among the claims of the draft."""
@@ -120,7 +120,7 @@ class DoubtfulClaim(CompactModel):
     verdict: Verdict
     reason: str = ""
     candidates: list[ShownPassage] = []
-    """Other passages that may bear it out."""
+    """Other passages that may support it."""
 
 
 class DoubtfulEntry(CompactModel):
@@ -128,7 +128,7 @@ class DoubtfulEntry(CompactModel):
 
     claims: list[DoubtfulClaim] = []
     evidence: list[Evidence] = []
-    """The candidates that were no evidence of the run before."""
+    """Candidates that are new to the run."""
 
 
 class Proposal(CompactModel):
@@ -157,7 +157,7 @@ class PlacedProposal(CompactModel):
 
 
 class CorrectedEntry(CompactModel):
-    """A draft with every proposal in it, to be checked before any of them is taken over."""
+    """A draft with every proposal in it, to be checked before any of them is accepted."""
 
     before: str
     """Hash of the entry of the draft's claims."""
@@ -166,13 +166,13 @@ class CorrectedEntry(CompactModel):
     after: ClaimsEntry
     placed: list[PlacedProposal] = []
     numbers: list[int] = []
-    """The claims that were to be corrected."""
+    """Numbers of the doubtful claims."""
     evidence: list[Evidence] = []
-    """Passages that it cites and that were no evidence of the run before."""
+    """Cited passages that are new to the run."""
 
 
 class Correction(CompactModel):
-    """A correction of a claim, and whether it was checked again."""
+    """A correction of a claim."""
 
     claim_id: str
     action: CorrectionAction
@@ -180,6 +180,7 @@ class Correction(CompactModel):
     after: str = ""
     reason: str = ""
     reverified: bool = False
+    """True if the corrected text was checked."""
     verdict: Verdict = Verdict.UNVERIFIED
     """Verdict on the corrected text."""
 
@@ -195,12 +196,12 @@ LETTERS: Final = {verdict: verdict.value[0] if verdict is not Verdict.UNVERIFIED
 
 
 def write_verdicts(verdicts: Iterable[Verdict]) -> str:
-    """Verdicts as one letter each: what the workflow is told of them."""
+    """Write verdicts as one letter each, for the workflow."""
     return "".join(LETTERS[verdict] for verdict in verdicts)
 
 
 def read_verdicts(letters: str) -> list[Verdict]:
-    """Inverse of `write_verdicts`; a letter that is none counts for nothing."""
+    """Inverse of `write_verdicts`; an unknown letter is `unverified`."""
     known = {letter: verdict for verdict, letter in LETTERS.items()}
     return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
 
@@ -216,17 +217,17 @@ class VerificationSummary(Contract):
     methods: dict[str, int] = {}
     unsupported_share: float = 0.0
     contradicted_share: float = 0.0
-    """Of the claims that were judged."""
+    """Share of the judged claims, as above."""
     effective_citations: int = 0
     """Citations of claims that are supported."""
     corrections: dict[str, int] = {}
     """By action."""
     not_reached: int = 0
-    """Claims that a checker was to judge and that time, a limit or a person kept it from."""
+    """Claims for a checker that were not judged, for time, a limit or a person."""
     warning: bool = False
     """True if more than 20 % are unsupported or more than 5 % contradicted."""
     strict: bool = False
-    """True if such a report was corrected once more, and is marked if it still is one."""
+    """True if a report with a warning is corrected once more, and marked if that does not help."""
 
 
 class ReviewScores(Contract):
@@ -239,7 +240,7 @@ class ReviewScores(Contract):
 
     @property
     def overall(self) -> float:
-        """Return the score that the bar applies to: style makes up for neither missing parts nor missing support."""
+        """Score for the bar: style weighs least, missing parts and missing support most."""
         return round(0.4 * self.coverage + 0.3 * self.support + 0.2 * self.depth + 0.1 * self.readability, 2)
 
 
@@ -253,7 +254,7 @@ class ReviewSummary(Contract):
     reasons: list[str] = []
     missing: list[str] = []
     revised: bool = False
-    """True if a revision with its notes was written, and kept because it scored higher."""
+    """True if a revision by its notes scored higher and replaced the draft."""
     before: float | None = None
     """Scores of the first draft, where a revision was written."""
 
@@ -264,7 +265,7 @@ class Verification(CompactModel):
     claims_entry: str = ""
     verdicts_entry: str = ""
     answers: list[str] = []
-    """Hashes of the entries of all answers of checkers; a claim that was judged is not judged again."""
+    """Hashes of the entries of all answers of checkers; no claim is judged twice."""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
     review: ReviewSummary | None = None

@@ -36,8 +36,8 @@ LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(v
 
 
 # --- checker -------------------------------------------------------------------------------------------------------
-class CheckInput(RoleInput):
-    """Hand-off to the checker: claims with their passages, without the report or the question."""
+class ClaimBatchInput(RoleInput):
+    """Hand-off of claims, which the activity loads from their entry."""
 
     entry: str = ""
     """Hash of the stored entry with the claims."""
@@ -45,12 +45,16 @@ class CheckInput(RoleInput):
     """Numbers of its claims, from 0."""
     bytes_shown: int = 0
     """Bytes of these claims with their passages, for the ledger."""
-    claims: list[AskedClaim] = []
-    """Loaded from the entry by the activity."""
 
     def subject(self) -> str:
         """Number of claims."""
-        return plural(len(self.numbers) or len(self.claims), "statement")
+        return plural(len(self.numbers), "statement")
+
+
+class CheckInput(ClaimBatchInput):
+    """Hand-off to the checker: claims with their passages, without the report or the question."""
+
+    claims: list[AskedClaim] = []
 
 
 class GivenVerdict(Contract):
@@ -82,21 +86,10 @@ class CheckerResult(RoleAnswer):
 
 
 # --- corrector -----------------------------------------------------------------------------------------------------
-class CorrectInput(RoleInput):
+class CorrectInput(ClaimBatchInput):
     """Hand-off to the corrector: claims without support of their passages, with other passages."""
 
-    entry: str = ""
-    """Hash of the stored entry with the claims."""
-    numbers: list[int] = []
-    """Numbers of its claims, from 0."""
-    bytes_shown: int = 0
-    """Bytes of these claims with their passages, for the ledger."""
     claims: list[DoubtfulClaim] = []
-    """Loaded from the entry by the activity."""
-
-    def subject(self) -> str:
-        """Number of claims."""
-        return plural(len(self.numbers) or len(self.claims), "statement")
 
 
 class ProposedCorrection(Contract):

@@ -41,7 +41,7 @@ class SectionHint(Contract):
 
 
 class ConfidenceSummary(Contract):
-    """Number of findings are well supported."""
+    """Number of findings by confidence."""
 
     high: int = 0
     medium: int = 0
@@ -51,14 +51,14 @@ class ConfidenceSummary(Contract):
 class ReportDraft(Contract):
     """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
 
-    `characters`, `has_headings` and `unresolved_markers` are what the report gate looks at.
+    The report gate reads `characters`, `has_headings` and `unresolved_markers`.
     """
 
     document: DocumentRef
     section_documents: list[DocumentRef] = []
     """The head with the title, then each section: one after the other they are the draft, to the character."""
     revision: int = 1
-    """A revision counts on; a report that is written anew begins at 1."""
+    """Number of the revision, from 1 for each new report."""
     title: str = ""
     summary: str = ""
     sections: list[str] = []
@@ -75,9 +75,9 @@ class ReportDraft(Contract):
     iteration: int = 1
     kind: ReportKind = ReportKind.REPORT
     direct: bool = False
-    """True for an answer that was given without research: it cites nothing."""
+    """True for an answer without research, which cites nothing."""
     empty: bool = False
-    """True for the brief that says that nothing was found: it cites nothing."""
+    """True for the brief without any finding, which cites nothing."""
 
 
 ASKED_BY_PERSON: Final = "steer"
@@ -92,13 +92,13 @@ class Evidence(Contract):
     start: int = Field(ge=0)
     end: int = Field(ge=1)
     quote_hash: str = ""
-    """SHA-256 of the quote: what `research audit` compares. Empty where an entry of the notebook holds it."""
+    """SHA-256 of the quote: compared by `research audit`. Empty where the entry has it."""
     heading: str = ""
     page: int | None = None
     """The page or slide on which it begins, from 1; None where its source has none."""
     sub_query_id: str | None = None
     entry: str | None = None
-    """Hash of the stored entry that holds the rest of it; None where it holds everything itself."""
+    """Hash of the stored entry with the other fields; None: all are here."""
 
 
 class Finding(Contract):
@@ -112,10 +112,10 @@ class Finding(Contract):
     sub_query_id: str | None = None
     category: str | None = None
     contradicts: list[str] = []
-    """Ids of findings of other sources that cannot be true beside it; kept in the entry, where there is one."""
+    """Ids of findings of other sources that cannot be true beside it; in the entry, where there is one."""
     iteration: int = 1
     entry: str | None = None
-    """Hash of the stored entry that holds it with its evidence; None where it holds everything itself."""
+    """Hash of the stored entry with it and its evidence; None: all is here."""
 
 
 class PassagePlace(Contract):
@@ -127,7 +127,7 @@ class PassagePlace(Contract):
 
 
 class FindingLabel(Contract):
-    """A finding as the workflow is told of it: its id follows from the rest, and an entry holds the details."""
+    """A finding as the workflow knows it: its id follows from the rest, and an entry has the details."""
 
     statement: str
     confidence: Confidence = Confidence.LOW
@@ -164,7 +164,7 @@ class ClaimKind(StrEnum):
     NUMERIC = "numeric"
     """It has a number, a date or an amount."""
     QUOTE = "quote"
-    """Most of it stands in quotation marks, or it is a block quote."""
+    """Most of it is in quotation marks, or it is a block quote."""
 
 
 class Verdict(StrEnum):
@@ -245,8 +245,6 @@ class ClaimVerdict(CompactModel):
 class VerdictsEntry(CompactModel):
     """The verdicts of one draft, as an entry of the notebook."""
 
-    draft_hash: str = ""
-    """The document that was judged."""
     verdicts: list[ClaimVerdict] = []
 
 
@@ -280,7 +278,7 @@ def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
 
 
 def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence:
-    """Return what is stored of a confidence that somebody claims: never more than the sources bear out."""
+    """Bound a claimed confidence by that of its sources."""
     order = (Confidence.SPECULATION, Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
     if claimed in TOP_CONFIDENCE and supported is Confidence.HIGH:
         return claimed
@@ -294,7 +292,7 @@ CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
 class SearchHit(Contract):
     """One result of one provider, in its rank.
 
-    A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook hold the rest.
+    A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook have the rest.
     """
 
     url: str
@@ -314,11 +312,11 @@ class SearchHit(Contract):
     also_found_by: list[str] = []
     """Other providers that had the same source for the same query."""
     entries: list[str] = []
-    """Hashes of the stored entries that hold its details; empty where it holds them itself."""
+    """Hashes of the stored entries with its details; empty: they are here."""
 
 
 def together(first: SearchHit, other: SearchHit) -> SearchHit:
-    """The first of two hits of one source, with what the other knows better."""
+    """Merge two hits of one source: the first one, with better details of the other."""
     finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
     snippet = max(first.snippet, other.snippet, key=len)
     update: dict[str, object] = {
@@ -338,7 +336,7 @@ def together(first: SearchHit, other: SearchHit) -> SearchHit:
 
 
 def _date(first: str | None, other: str | None) -> str | None:
-    """The first date, or the other where it only says the same more precisely."""
+    """Return the first date, or the other where it is the same with more precision."""
     return other if other and other.startswith(first or "") else first
 
 
@@ -351,13 +349,13 @@ class SourceAssessment(Contract):
     content_quality: float = Field(ge=0, le=1)
     label: Quality
     reason: str
-    """One line: what decided."""
+    """The deciding part, in one line."""
     user_generated: bool = False
-    """True if its readers can write there: then nothing makes it `high` but the operator's word."""
+    """True if its readers can write there: then only the operator can call it `high`."""
 
 
 class Candidate(Contract):
-    """A hit that a sub-query may have read: kept so that a retry can read the next rank window."""
+    """A hit that a sub-query may read: a retry reads the next rank window."""
 
     sub_query_id: str
     hit: SearchHit
@@ -366,7 +364,7 @@ class Candidate(Contract):
 class Source(Contract):
     """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
 
-    A workflow knows what rules need; the entries of the run's notebook hold the rest.
+    A workflow knows the fields that its rules need; the entries of the run's notebook have the rest.
     """
 
     id: str
@@ -390,7 +388,7 @@ class Source(Contract):
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    """None for what the operator declared, and for what was not read."""
+    """None for sources that the operator declared, and for unread ones."""
     language: str | None = None
     """Of the text, as ISO 639 has it."""
     aliases: list[str] = []
@@ -408,10 +406,9 @@ class Source(Contract):
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
     entry: str | None = None
-    """Hash of the stored entry about it as it was read; None for what was not read, and in old sessions."""
+    """Hash of the stored entry about it as it was read; None where it was not read."""
     hit_entries: list[str] = []
-    """Hashes of stored entries with further details: of the searches that found what was not read, or found it again
-    elsewhere."""
+    """Hashes of the entries of searches with further details: of an unread source, or of its other addresses."""
 
 
 class QueryOutcome(StrEnum):
@@ -425,7 +422,7 @@ class QueryRecord(Contract):
     """One query to one provider."""
 
     text: str
-    """As it was asked: capitals tell names from words."""
+    """The query as it was sent: capitals mark names."""
     normalized_text: str
     """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
     provider: str

@@ -1,7 +1,6 @@
 """Lenient reading of answers: types of fields that make a model's words fit instead of refusing them. Pure.
 
-Many endpoints do not hold a model to a schema. Whoever validates an answer may pass a list as context: it collects one
-line for each value that was changed.
+Many endpoints do not enforce a schema. A list passed as validation context collects one line for each changed value.
 """
 
 from collections.abc import Callable, Collection, Iterable

@@ -36,9 +36,9 @@ class Prepared(CompactModel):
     stored_result: ResearchResult | None = None
     """Set when the stored session is complete: the run ends with it."""
     resolved_entry: str = ""
-    """Hash of `resolved` in the run's notebook; empty in old histories."""
+    """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
-    """True if the run may begin at once; else it asks for its turn."""
+    """True if the run may begin at once; else it waits for its turn."""
 
 
 class SessionRef(CompactModel):
@@ -53,16 +53,16 @@ class TurnRequest(CompactModel):
     research_id: str
     tenant: str = "default"
     told: int = 0
-    """The place that the run was told last; 0 for none yet."""
+    """Place in the queue as the run knows it; 0 for none yet."""
 
 
 class QueueTurn(CompactModel):
-    """True if a run may begin."""
+    """Place of a run in the queue of runs."""
 
     place: int = 0
-    """0: it may; else its place among those that wait, from 1."""
+    """0: the run may begin; else its place among the waiting runs, from 1."""
     waiting: int = 0
-    """Number of wait."""
+    """Number of waiting runs."""
     pause_seconds: float = 0.0
     """When to ask again."""
 
@@ -91,21 +91,21 @@ class SearchRequest(CompactModel):
     earlier_entry: str = ""
     """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""
     titled: int = 50
-    """Number of hits are told with their titles: the others are read only where some of those are not."""
+    """Number of hits whose titles the response contains: the others are read only in place of failed ones."""
     questions: list[str] = []
-    """All sub-queries that are searched at the same time: what found pages will be judged by."""
+    """All sub-queries that are searched at the same time: found pages are judged by them."""
     date: str = ""
     """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
-    """Hash of the stored resolution, which says how pages are judged; empty where reads are told everything."""
+    """Hash of the stored resolution, by which pages are judged."""
     permission: Permission | None = None
-    """Without a valid one nothing is asked."""
+    """Without a valid one no call is made."""
     patience_seconds: float | None = None
     """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
 
 class SearchResponse(CompactModel):
-    """Hits in rank order, and what the provider can say of the words."""
+    """Hits in rank order, and the frequencies of the words where the provider knows them."""
 
     provider: str
     hits: list[SearchHit] = []
@@ -123,7 +123,7 @@ class SearchResponse(CompactModel):
     warnings: list[str] = []
     """Filters that the provider could not apply: one short line each."""
     entry: str | None = None
-    """Hash of the stored entry with the hits as they are: what is here are labels. None: all is here."""
+    """Hash of the stored entry with the whole hits, of which only labels are here. None: all is here."""
 
 
 class ReadRequest(CompactModel):
@@ -152,13 +152,13 @@ class ReadRequest(CompactModel):
     domains_deny: list[str] = []
     """Hosts that none may belong to."""
     exposes_private_text: bool = False
-    """The address carries words that only this run knows: it is refused. False in old histories."""
+    """The address contains words that only this run knows: it is refused."""
     hit_entries: list[str] = []
-    """Hashes of the entries of the searches that found it, which tell what is not given here; empty: all is here."""
+    """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
     permission: Permission | None = None
-    """Without a valid one nothing is asked."""
+    """Without a valid one no call is made."""
     needs_title: bool = False
-    """True if the title is not known where the read is asked for."""
+    """True if the workflow does not know the title."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""
 
@@ -167,7 +167,7 @@ class ReadRecord(CompactModel):
     """Result of a read, in short: an entry of the notebook has the rest, the content store the text."""
 
     url: str = ""
-    """The final URL; empty where it is the one that was asked."""
+    """The final URL; empty where it is the requested one."""
     title: str = ""
     """Empty where it is the one of the hit."""
     authors: list[str] = []
@@ -199,24 +199,21 @@ class CheckProvidersRequest(CompactModel):
     tenant: str = "default"
     providers: list[str]
     permission: Permission | None = None
-    """Without a valid one nothing is asked."""
+    """Without a valid one no call is made."""
 
 
 class CheckedProviders(CompactModel):
     """Answer of the workers that search."""
 
     unavailable: dict[str, str] = {}
-    """Name → why it cannot be asked, with what to do about it; the others can."""
+    """Name → reason why it cannot be used, with the remedy; the others can."""
 
 
 class StateChange(CompactModel):
-    """A run's state as a change of the one that is stored (`contracts.state_changes`).
-
-    Whoever applies it compares both digests: a state is never put together from parts that do not belong together.
-    """
+    """A run's state as a change of the stored one (`contracts.state_changes`); both digests are compared."""
 
     base: str = ""
-    """Digest of the stored state that is changed; empty where the change is the whole state."""
+    """Digest of the stored state; empty where the change is the whole state."""
     digest: str
     """Digest of the state after it."""
     packed: str
@@ -244,10 +241,7 @@ class RenderRequest(CompactModel):
 
 
 class RenderedReport(CompactModel):
-    """The report with numbers, in the content store; its beginning of up to 128 KB also here.
-
-    The result of the workflow holds it to be read; here it is compressed JSON in base85 (`packed`).
-    """
+    """The report with numbers, in the content store; its beginning of up to 128 KB also here, in base85 (`packed`)."""
 
     files: ReportFiles
     markdown: str = ""
@@ -260,7 +254,7 @@ class RenderedReport(CompactModel):
 
     @property
     def text(self) -> str:
-        """Its beginning, however it is written here."""
+        """The beginning of the report."""
         return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
 
 
@@ -285,7 +279,7 @@ class DocumentPiece(CompactModel):
 
 
 class ExtractClaimsRequest(CompactModel):
-    """Find the claims of the newest draft, and judge what rules can."""
+    """Find the claims of the newest draft, and judge by rules where they can."""
 
     research_id: str
     tenant: str = "default"
@@ -301,12 +295,12 @@ class ExtractedClaims(CompactModel):
     """Hash of the `ClaimsEntry`; for corrections of the `CorrectedEntry`."""
     asked_entry: str = ""
     sizes: list[int] = []
-    """Bytes of each claim that is to be asked, the most important first."""
+    """Bytes of each claim for the checker, the most important first."""
     claims: int = 0
 
 
 class FinalizeVerificationRequest(CompactModel):
-    """Put the verdicts on a draft together; with `corrected` decide which corrections stand."""
+    """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
 
     research_id: str
     tenant: str = "default"
@@ -316,38 +310,38 @@ class FinalizeVerificationRequest(CompactModel):
     claims_entry: str = ""
     corrected_entry: str = ""
     corrections_entry: str = ""
-    """Of earlier corrections."""
+    """Hash of the entry of earlier corrections."""
     answers: list[str] = []
     unreached: int = 0
-    """Number of claims of those asked last no checker was asked for."""
+    """Number of claims that no checker judged, of the last batch."""
     corrects: bool = False
-    """True if what is doubtful is to be corrected: passages are looked for then."""
+    """True if doubtful claims are to be corrected: other passages are looked for then."""
 
 
 class FinalizedVerification(CompactModel):
-    """The verdicts on a draft, and what is to be corrected of it."""
+    """The verdicts on a draft, and its claims to be corrected."""
 
     claims_entry: str = ""
-    """Of the draft that stands; empty where it is the one that was asked about."""
+    """Hash for the resulting draft; empty where it is the given one."""
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
     verdicts: str = ""
-    """Of each claim in order (`contracts.checking.write_verdicts`)."""
+    """One letter for each claim in order (`contracts.checking.write_verdicts`)."""
     draft: ReportDraft | None = None
-    """The corrected draft, if any correction stands."""
+    """The corrected draft, if any correction stays."""
     evidence_entry: str = ""
     evidence: list[PassagePlace] = []
-    """Passages that the corrected draft cites and the run did not know; an `AnalysisEntry` holds them."""
+    """Passages that the corrected draft cites and the run did not know, of an `AnalysisEntry`."""
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
     queries: list[str] = []
-    """Queries for the most important claims for which no text that was read has another passage."""
+    """Queries for the most important claims without another passage in any text."""
 
 
 class ApplyRequest(CompactModel):
-    """Put what a corrector and rules propose into the draft, to be checked."""
+    """Put proposals of a corrector and of rules into the draft, to be checked."""
 
     research_id: str
     tenant: str = "default"
@@ -368,7 +362,7 @@ class JoinRequest(CompactModel):
     frame: ReportDraft
     sections: list[DocumentRef]
     headings: list[str]
-    """Of each section, where its text has none."""
+    """Heading of each section, where its text has none."""
 
 
 SPANS_PER_QUESTION: Final = 8
@@ -390,7 +384,7 @@ class SelectionRequest(CompactModel):
     """For one question."""
 
     def by_reference(self) -> "SelectionRequest":
-        """The same with hashes in place of what entries of the notebook tell of its sources."""
+        """The request with hashes of entries in place of the details of its sources."""
         return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
 
 
@@ -405,19 +399,19 @@ class SelectedSpan(CompactModel):
     numeric: bool = False
     """True if it has a figure of the question."""
     snippet_based: bool = False
-    """True if it stands in the snippet of a search, the page itself not having been read: never to be cited."""
+    """True if it is from the snippet of a search, without the page: never to be cited."""
 
 
 class SelectedEvidence(CompactModel):
     """Passages for each question, the best first."""
 
     entry: str | None = None
-    """Hash of the notebook's entry (`AnalysisEntry`) that holds the passages as evidence; None where none was found."""
+    """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
     spans: list[list[SelectedSpan]] = []
     """By question, in their order."""
 
     def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
-        """The passages that can be cited, by question, as the state of a run keeps evidence; `request` as it was."""
+        """The passages that can be cited, by question; `request` is the original one."""
         return [
             [
                 Evidence(

@@ -1,7 +1,7 @@
-"""The notebook of a run: what its activities found out, in entries that are stored once and never change.
+"""The notebook of a run: the results of its activities, in entries that are stored once and never change.
 
-An entry is a document of the content store, known by its hash. The workflow keeps ids, labels and the hashes; whoever
-needs the details is sent the hashes and loads the entries (`providers.storage.stored_notebooks`).
+An entry is a document of the content store, known by its hash. The workflow has ids, labels and hashes; an activity
+that needs the details gets the hashes and loads the entries (`providers.storage.stored_notebooks`).
 """
 
 from typing import Any, Final, TypeVar
@@ -42,7 +42,7 @@ SAME_IN_ALL_CALLS: Final = (
     "max_iterations",
     "canary",
 )
-"""Fields of every role's input that the stored resolution tells."""
+"""Fields of every role's input that the stored resolution determines."""
 ENTRY_TYPE: Final = "application/json"
 
 
@@ -50,7 +50,7 @@ class HitsEntry(CompactModel):
     """Hits of one search."""
 
     questions: list[str] = []
-    """The sub-queries that were searched at the same time: what a page of the web is judged by."""
+    """The sub-queries that were searched at the same time: web pages are judged by them."""
     date: str = ""
     """Of the run."""
     resolved_entry: str = ""
@@ -103,7 +103,7 @@ def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> Search
 
 
 def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
-    """An analysis whose details are in an entry, as the workflow is told of it: without what follows from the rest.
+    """Return an analysis with an entry as the workflow gets it: labels in place of details.
 
     `with_what_follows` is its inverse.
     """
@@ -132,7 +132,7 @@ def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
 
 
 def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
-    """An analysis with what `labels_of` left out; `source_ids` are those of the sources that were given."""
+    """Restore findings and evidence from the labels; `source_ids` are those of the request."""
     if output.entry is None:
         return output
     evidence: dict[str, Evidence] = {}
@@ -166,10 +166,7 @@ def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> Analyzer
 
 
 def by_reference(request: I, resolved_entry: str) -> I:
-    """A role's input with hashes in place of what entries of the notebook hold.
-
-    What no entry holds (of a session of version 1, of a strategy that writes none) stays as it is.
-    """
+    """Return a role's input with hashes of entries in place of their details; details without an entry stay."""
     update: dict[str, Any] = {}
     if resolved_entry:
         names = [*SAME_IN_ALL_CALLS]
@@ -186,7 +183,7 @@ def by_reference(request: I, resolved_entry: str) -> I:
 
 
 def refer_source(source: SourceExtract) -> SourceExtract:
-    """A source with the hash of its entry in place of what that entry tells."""
+    """Return a source with the hash of its entry in place of the details."""
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN
@@ -194,7 +191,7 @@ def refer_source(source: SourceExtract) -> SourceExtract:
 
 
 def _writing(request: WriteInput) -> dict[str, Any]:
-    """Analyses by their entries; of sources what has changed since, and those that no analysis tells of."""
+    """Return analyses by their entries, changed sources, and sources without an analysis."""
     entries = [*(item.entry for item in request.findings), *(item.entry for item in request.evidence)]
     inline = {source_id for finding in request.findings if not finding.entry for source_id in finding.source_ids}
     sources = [
@@ -212,19 +209,19 @@ def _writing(request: WriteInput) -> dict[str, Any]:
 
 SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
-"""Fields of a source or a finding that a checkpoint leaves to their entry.
+"""Fields of a source or a finding that are in its entry, so that no checkpoint sends them.
 
-Nor does it send evidence whose entry a finding names, nor the addresses of sources under which they are known.
+Evidence whose entry a finding names and the addresses of sources are not sent either.
 """
 
 
 def without_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
-    """A stored state as JSON without what its entries tell: what a checkpoint sends (`Notebooks.with_entry_texts`)."""
+    """Return a state as JSON without the details of entries (inverse: `Notebooks.with_entry_texts`)."""
     sources = {key: _without(source, SOURCE_FIELDS_OF_ENTRY) for key, source in state.get("sources", {}).items()}
     findings = [_without(finding, FINDING_FIELDS_OF_ENTRY) for finding in state.get("findings", [])]
-    # What was selected for a report is in an entry that no finding names.
-    told = {finding.get("entry") for finding in state.get("findings", [])} - {None}
-    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in told}
+    # Passages selected for a report are in an entry that no finding names.
+    named = {finding.get("entry") for finding in state.get("findings", [])} - {None}
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in named}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
     kept = {name: value for name, value in state.items() if name not in lean}
     return kept | {name: value for name, value in lean.items() if value}

@@ -24,7 +24,7 @@ from contracts.vocabulary import (
 )
 
 MONEY_DIGITS: Final = 10
-"""Decimals of a US dollar that are kept: a token costs less than a millionth, a cached one a tenth of that.
+"""Decimals of a US dollar: a token costs less than a millionth, a cached one a tenth of that.
 
 Rounding every sum to them makes sums equal whatever the order in which they were made.
 """
@@ -43,7 +43,7 @@ class Usage(Contract):
     cost_usd: float | None = 0.0
     """None as soon as one paid call or search had no known price."""
     partial_cost_usd: float = 0.0
-    """Known part of a cost that is None, so that a cap still holds for it; 0 while the whole cost is known."""
+    """Known part of a cost that is None, for the cap on it; 0 while the whole cost is known."""
     searches: int = 0
     cached_searches: int = 0
     """Searches that the cache answered; part of `searches`."""
@@ -69,42 +69,22 @@ class Usage(Contract):
         return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
 
     def plus(self, other: "Usage") -> "Usage":
-        """The sum of both; an unknown cost stays unknown, and what is known of it is kept."""
+        """Return the sum of both; an unknown cost stays unknown, with its known part."""
         unknown = self.cost_usd is None or other.cost_usd is None
         known = round(self.known_cost_usd + other.known_cost_usd, MONEY_DIGITS)
-        return Usage(
-            model_calls=self.model_calls + other.model_calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            cost_usd=None if unknown else known,
-            partial_cost_usd=known if unknown else 0.0,
-            searches=self.searches + other.searches,
-            cached_searches=self.cached_searches + other.cached_searches,
-            reads=self.reads + other.reads,
-            cached_reads=self.cached_reads + other.cached_reads,
-            active_seconds=self.active_seconds + other.active_seconds,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTERS}
+        return Usage(cost_usd=None if unknown else known, partial_cost_usd=known if unknown else 0.0, **sums)
 
     def beyond(self, other: "Usage") -> "Usage":
-        """Return what this one has more than another: of each counter, and nothing where it has less."""
-        cost = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
+        """Return the difference to a smaller usage: of each counter, and 0 where it is smaller."""
         unknown = self.cost_usd is None and other.cost_usd is not None
-        return Usage(
-            model_calls=max(0, self.model_calls - other.model_calls),
-            input_tokens=max(0, self.input_tokens - other.input_tokens),
-            output_tokens=max(0, self.output_tokens - other.output_tokens),
-            cached_tokens=max(0, self.cached_tokens - other.cached_tokens),
-            cache_write_tokens=max(0, self.cache_write_tokens - other.cache_write_tokens),
-            cost_usd=None if unknown else cost,
-            partial_cost_usd=cost if unknown else 0.0,
-            searches=max(0, self.searches - other.searches),
-            cached_searches=max(0, self.cached_searches - other.cached_searches),
-            reads=max(0, self.reads - other.reads),
-            cached_reads=max(0, self.cached_reads - other.cached_reads),
-            active_seconds=max(0.0, self.active_seconds - other.active_seconds),
-        )
+        known = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
+        rest = {name: max(0, getattr(self, name) - getattr(other, name)) for name in COUNTERS}
+        return Usage(cost_usd=None if unknown else known, partial_cost_usd=known if unknown else 0.0, **rest)
+
+
+COUNTERS: Final = tuple(name for name in Usage.model_fields if name not in {"cost_usd", "partial_cost_usd"})
+"""Fields of a usage that add up by themselves."""
 
 
 class CallAccount(Contract):
@@ -139,7 +119,7 @@ class UnitProgress(Contract):
 
 
 class Progress(Contract):
-    """The units of the strategy in the order in which they are worked on, and where the run stands in one line."""
+    """The units of the strategy in order, and the progress of the run in one line."""
 
     summary: str = ""
     units: list[UnitProgress] = []
@@ -151,7 +131,7 @@ class Awaited(Contract):
     what: str
     """One line for a person: `analyze: How are backups made?`, as Markdown escapes it."""
     since: str
-    """When it was asked for, by the run's clock, ISO 8601."""
+    """Time of the request by the run's clock, ISO 8601."""
 
 
 class Event(Contract):
@@ -252,7 +232,7 @@ class Counts(Contract):
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0
-    """Passages that were kept, cited or not."""
+    """All passages, cited or not."""
     passages_cited: int = 0
     gaps_open: int = 0
     gaps: int = 0
@@ -262,7 +242,7 @@ class Counts(Contract):
 
 
 class Ending(Contract):
-    """End of a run, as the workflow decides it before it asks for the report."""
+    """End of a run, as the workflow decides it before the report is rendered."""
 
     outcome: Outcome
     stop_reason: StopReason
@@ -293,7 +273,7 @@ class ResearchResult(Contract):
     stop_reason: StopReason
     completeness: Completeness = Completeness.EMPTY
     kind: ReportKind = ReportKind.REPORT
-    """True if the report was written by a model or shows passages."""
+    """Statements of a model, or passages."""
     summary: str = ""
     report: str = ""
     report_cut: bool = False
@@ -307,14 +287,14 @@ class ResearchResult(Contract):
     failed_branches: list[str] = []
     limitations: list[str] = []
     resumable: bool = False
-    """True if a session is kept that `research resume` goes on from."""
+    """True if `research resume` can continue the run."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None
 
 
 def carried_result(details: Sequence[object]) -> ResearchResult | None:
-    """The result in the first detail of a failure, if the run put one there."""
+    """Return the result in the first detail of a failure; None if it has none."""
     if not details or not isinstance(details[0], dict):
         return None
     try:
@@ -333,7 +313,7 @@ class AgentProgress(Contract):
     workflow_id: str = ""
     """Workflow with its own query `status`."""
     phase: str = ""
-    """Its own current phase; empty where it was not asked."""
+    """Its own current phase; empty where unknown."""
     started_at: str = ""
     ended_at: str = ""
     problem: str = ""
@@ -352,7 +332,7 @@ class ResearchStatus(Contract):
     queue_place: int | None = None
     """The place of a run that waits for its turn, from 1."""
     queue_length: int = 0
-    """Number of wait with it."""
+    """Number of waiting runs, this one included."""
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
@@ -366,7 +346,7 @@ class ResearchStatus(Contract):
     engine: str = ""
     corpus: str | None = None
     egress: str = ""
-    """`nothing leaves this machine`, or the hosts that text goes to."""
+    """`nothing leaves this machine`, or the hosts that receive text."""
     web: bool = False
     providers: list[ProviderChoice] = []
     """Providers in use, and the reason against each other one."""

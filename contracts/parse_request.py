@@ -1,4 +1,4 @@
-"""From whatever a client sent to a valid request, or to lines that say what is wrong with it."""
+"""Reading of a request: a valid one, or one line for each problem."""
 
 import json
 from collections.abc import Mapping
@@ -16,8 +16,6 @@ MAX_METADATA_BYTES = 2_048
 
 ANY_DAY = "2000-01-01"
 """Timeframes that reach back from today have no last day, so today is of no matter to their order."""
-
-RESTING = "not available yet"
 
 
 class InvalidRequest(ValueError):
@@ -55,22 +53,9 @@ def error_lines(error: ValidationError) -> list[str]:
 
 
 def unavailable(request: ResearchRequest) -> list[str]:
-    """Lines for everything that is known by name but not built yet: refused, never ignored."""
-    instead = {"strategy": f"; choose {either([each.name for each in list_selectable()])}"}
-    asked = [path for path, is_asked in _asked_for(request).items() if is_asked]
-    return [f"{path}: {RESTING}{instead.get(path, '; leave it out')}" for path in asked]
-
-
-def _asked_for(request: ResearchRequest) -> dict[str, bool]:
-    """By path of what is not built yet: whether a request asks for it."""
-    return {
-        "strategy": request.strategy in PLANNED,
-        "protected_sources": request.protected_sources is not None,
-    }
-
-
-RESTING_PATHS = tuple(_asked_for(ResearchRequest(query="anything")))
-"""Everything that is refused with these words, for the documentation."""
+    """Lines for a strategy that is known by name but not built yet."""
+    selectable = [each.name for each in list_selectable()]
+    return [f"strategy: not available yet; choose {either(selectable)}"] if request.strategy in PLANNED else []
 
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
@@ -95,9 +80,9 @@ AGENT_LIMITS: Final = ("agent_seconds", "agent_wait_seconds")
 
 
 def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
-    """Lines for what a request asks for and this strategy does not know, though another one may.
+    """Return a line for each setting that this strategy lacks, though another one may have it.
 
-    A run that goes on has the strategy of its session, which is known where that is read.
+    A resumed run has the strategy of its session.
     """
     if name in PLANNED:
         return []  # said already

@@ -10,9 +10,9 @@ from contracts.base import Contract, StrictContract
 from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
-"""Words that a person repeats where a request has `gates.approve: phrase`."""
+"""Words of approval where a request has `gates.approve: phrase`."""
 OTHER_FORM: Final = "form"
-"""Facet of a query that asks with the words of the question in another form."""
+"""Facet of a query with the words of the question in another form."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
@@ -54,11 +54,11 @@ class Waiting(Contract):
     since: str = ""
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
-    """When the run ends unless it is answered, ISO 8601."""
+    """End of the run without an answer, ISO 8601."""
     reminded: bool = False
 
     def describe(self) -> str:
-        """Return what a person is waited for, as a clause."""
+        """Name the awaited act of a person, as a clause."""
         if self.kind is WaitKind.CLARIFICATION:
             return "an answer to what the question means"
         return f"the approval of plan version {self.plan_version}"
@@ -94,14 +94,14 @@ class PlanRevision(StrictContract):
     """Revision of a plan by a person: words for the planner, or the plan itself."""
 
     guidance: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
-    """The planner makes another plan by it."""
+    """Words for another plan by the planner."""
     brief: str | None = Field(default=None, min_length=1, max_length=2_000)
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
-    """All of them, in the order of their importance: they take the place of those of the plan."""
+    """All sub-queries in the order of importance, in place of those of the plan."""
 
 
 class PlanNode(Contract):
-    """One part of the work. One that is searched for is a sub-query; the others work on what their children found."""
+    """One part of the work: a sub-query that is searched for, or work on the findings of its children."""
 
     id: str
     text: str
@@ -126,13 +126,13 @@ class PlanNode(Contract):
     result_count: int = 0
     new_source_count: int = 0
     duplicate_count: int = 0
-    """Hits that were no new source: found before, by another sub-query, or by several providers at once."""
+    """Hits of known sources: of earlier searches, other sub-queries or several providers."""
     merged_count: int = 0
-    """The last of these: hits of several providers that became one; part of `duplicate_count`."""
+    """Hits of several providers that were merged; part of `duplicate_count`."""
     stated_gaps: list[str] = []
-    """Ids of the gaps that say what of it is not answered; another sub-query may have opened them."""
+    """Ids of the gaps in its answer, also those of another sub-query."""
     finding_count: int = 0
-    """Findings that answer it, also those that another sub-query had found before."""
+    """Number of findings that answer it, also those of earlier sub-queries."""
 
     @property
     def gap_id(self) -> str | None:
@@ -147,14 +147,6 @@ class Plan(Contract):
     brief: str = ""
     nodes: list[PlanNode] = []
     """Parents before their children, otherwise in the order of the work."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_written_before(cls, written: Any) -> Any:
-        # Sessions of versions before nodes have a list of sub-queries.
-        if isinstance(written, dict) and "nodes" not in written and "sub_queries" in written:
-            return {**written, "nodes": written["sub_queries"]}
-        return written
 
     @property
     def sub_queries(self) -> list[PlanNode]:

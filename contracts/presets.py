@@ -22,16 +22,16 @@ def preset(strategy: str, depth: Depth) -> EffectiveLimits:
 
 
 def chosen_limits(base: Mapping[str, EffectiveLimits], asked: Limits) -> dict[str, EffectiveLimits]:
-    """The same for everything that a run may choose."""
+    """Return the limits of each choice with the explicit values of a request over them."""
     return {name: effective_limits(limits, asked) for name, limits in base.items()}
 
 
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
-    """The preset with every explicitly asked value over it; explicit values win."""
+    """Return the preset with the explicit values of a request over it."""
     explicit = {name: value for name, value in asked.model_dump().items() if value is not None}
     merged = base.model_dump() | explicit
     if base.max_steps:
-        # Fewer steps than the preset wants at least are wanted by who says so.
+        # A request for fewer steps than the preset's minimum lowers the minimum.
         merged["min_steps"] = min(merged["min_steps"], merged["max_steps"])
     if asked.max_sources is not None:
         merged["max_new_sources"] = min(base.max_new_sources, asked.max_sources)

@@ -247,7 +247,6 @@ class ResearchRequest(StrictContract):
     follow_up_of: Name | None = None
     exclude: list[Exclusion] = Field(default=[], max_length=50)
     """Words, names and domains that no source and no passage may be about."""
-    protected_sources: list[str] | None = None
     metadata: dict[str, Any] | None = None
     tenant: Name = "default"
     priority: int = Field(default=3, ge=1, le=5)

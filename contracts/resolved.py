@@ -66,7 +66,7 @@ class EffectiveLimits(Contract):
     max_parallel_reads: int = 20
     deadline_seconds: float
     reserve_seconds: float
-    """Kept back of the deadline so that the report is always written."""
+    """Part of the deadline that is reserved for writing."""
     max_model_calls: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
@@ -165,7 +165,7 @@ class ResolvedResearch(Contract):
     mode: Mode = Mode.AUTO
     depth: Depth = Depth.MEDIUM
     choices: dict[str, EffectiveLimits] = {}
-    """Limits by what the run may decide for itself, a depth or a mode; empty where the request has decided."""
+    """Limits by depth or mode that the run may choose; empty where the request has chosen."""
     engine: EngineKind
     models: dict[str, str] = {}
     """Model name by tier; empty without a model."""
@@ -173,7 +173,7 @@ class ResolvedResearch(Contract):
     model_prices: dict[str, ModelPrice] = {}
     """By tier; a tier without an entry has no known price."""
     reasoning_tokens: int | None = None
-    """Most that a model may generate unseen, above a role's cap; None: as `contracts.call_sizes` has it."""
+    """Most hidden tokens of a model above a role's cap; None: the default of `contracts.call_sizes`."""
     reasoning_tiers: list[str] = []
     """Tiers whose models reason by themselves before they answer."""
     providers: list[ProviderChoice] = []
@@ -210,7 +210,7 @@ class ResolvedResearch(Contract):
     """Words, names and domains that no source and no passage may be about."""
     search_attributes: bool = False
     canary: str = ""
-    """Private mark of the run, which nothing going out may contain (`contracts.canary`); empty in old histories."""
+    """Private mark of the run, which nothing that leaves may contain (`contracts.canary`)."""
     configuration_digest: str = ""
     product_version: str = ""
     egress: str = "nothing leaves this machine"
@@ -219,7 +219,7 @@ class ResolvedResearch(Contract):
 
     @property
     def earlier_turns(self) -> list[Turn]:
-        """Earlier questions and answers for a planner: of the request, and of the run that it follows."""
+        """Earlier questions and answers for a planner: of the request and of the followed run."""
         if self.follow_up is None:
             return self.context
         return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
@@ -238,7 +238,7 @@ class ResolvedResearch(Contract):
 
 
 class Permission(CompactModel):
-    """On what ground a call may leave."""
+    """Permission for calls that leave this machine."""
 
     approve: Approve = Approve.NONE
     """Approval that the request demands; `none` is a permission by itself."""

@@ -62,7 +62,7 @@ class RoleInput(CompactModel):
     exclude: list[str] = []
     """Words, names and domains that are neither quoted nor reported."""
     issues: list[GateIssue] = []
-    """Reasons to do the phase again; empty the first time."""
+    """Reasons for a repetition of the phase; empty the first time."""
     canary: str = ""
     """The run's canary: even earlier turns contain words from outside."""
     repair: str | None = None
@@ -70,7 +70,7 @@ class RoleInput(CompactModel):
     time_limit_seconds: float = 300.0
     """Start-to-close timeout of the activity: a client must give up before it."""
     resolved_entry: str = ""
-    """Hash of the stored resolution, from which the fields that are the same in every call are loaded; empty: none."""
+    """Hash of the stored resolution with the fields that are the same in every call; empty: none."""
 
     def subject(self) -> str:
         """Subject of the call for the web UI; empty if the role's name is enough."""
@@ -96,7 +96,7 @@ class RoleAnswer(CompactModel):
 
 
 class BriefedInput(RoleInput):
-    """Input of a role that plans: everything that the request contains."""
+    """Input of a role that plans, with the whole request."""
 
     system_prompt: str | None = None
     context: list[Turn] = []
@@ -276,7 +276,7 @@ class AnalyzerResult(RoleAnswer):
     dropped_quotes: int = 0
     """Number of quotes that are in no stored text word for word."""
     entry: str | None = None
-    """Hash of the stored entry with findings and evidence, of which only `labels` are here. None: all is here."""
+    """Hash of the stored entry with findings and evidence; only `labels` are here. None: all is here."""
     labels: list[FindingLabel] = []
 
 
@@ -344,7 +344,7 @@ class RefineInput(RoleInput):
     finding_count: int = 0
     high_confidence_count: int = 0
     asked: list[str] = []
-    """Every sub-query of the run: a follow-up must not repeat one."""
+    """Every sub-query of the run; no follow-up repeats one."""
     term_documents: dict[str, int] = {}
 
 

@@ -80,7 +80,7 @@ class OpenPause(BaseModel):
     question: ReflectInput | None = None
     """Request to the reflecting model; None where none reflects."""
     reflection: SupervisorAnswer | None = None
-    """Its answer, as soon as it is there; it changes nothing before the pause is concluded."""
+    """Its answer; it has no effect before the pause is concluded."""
 
 
 class ResearchState(BaseModel):
@@ -100,7 +100,7 @@ class ResearchState(BaseModel):
     """Hashes of all stored entries of this run, in the order in which they came."""
     status: RunStatus = RunStatus.CREATED
     phase: str | None = None
-    """The unit that is being worked on, by its name."""
+    """Name of the current unit."""
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
     """The strategy's own position; None before its first unit."""
@@ -124,7 +124,7 @@ class ResearchState(BaseModel):
     candidates: list[Candidate] = []
     """Every hit of every search of this iteration, read or not."""
     lost_providers: dict[str, str] = {}
-    """Search providers that gave out during the run, and why: they are not asked any more."""
+    """Search providers that failed during the run, with the reason: they are not used any more."""
     analyzed_sub_queries: list[str] = []
     """Sub-queries whose sources were analyzed: a resumed run does not analyze them again."""
     query_ledger: list[QueryRecord] = []
@@ -132,7 +132,7 @@ class ResearchState(BaseModel):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    """In how many documents of the corpus each stem occurs, as far as searches told."""
+    """Stem → number of documents of the corpus with it, as far as known."""
     spellings: dict[str, str] = {}
     """Stem that no document of the corpus contains → the most similar one that some contain."""
     evidence: dict[str, Evidence] = {}
@@ -149,7 +149,7 @@ class ResearchState(BaseModel):
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
-    """Number of the log did not take, being full."""
+    """Number of decisions beyond the limit of the log."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
@@ -160,7 +160,7 @@ class ResearchState(BaseModel):
     usage_by_phase: dict[str, Usage] = {}
     """By phase; without times. The sum is `usage`."""
     paid_failures: list[str] = []
-    """Unusable answers of unfinished operations that are in `usage` already: told again, they are not added again."""
+    """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
     fallbacks: dict[str, int] = {}
     """Number of times that each role fell back because its answers could not be used."""
     engine_by_role: dict[str, str] = {}
@@ -174,7 +174,7 @@ class ResearchState(BaseModel):
     clock_started_at: float = 0.0
     """Seconds since the epoch (workflow clock) at which this run of the session began to work."""
     deadline_at: float = 0.0
-    """Seconds since the epoch (workflow clock) at which the run must have its report; kept over continue-as-new."""
+    """Seconds since the epoch (workflow clock) at which the run must have its report; also after continue-as-new."""
     clock_stopped_at: float = 0.0
     """Seconds since the epoch at which the run's clock was stopped to wait for a person; 0 while it goes."""
     limits_fixed: bool = False
@@ -251,12 +251,12 @@ class ResearchState(BaseModel):
         )
 
     def note_entry(self, entry: str | None) -> None:
-        """Remember an entry of the notebook; each stands once."""
+        """Add an entry of the notebook, once."""
         if entry and entry not in self.notebook:
             self.notebook.append(entry)
 
     def snapshot(self, events: int = 0) -> dict[str, Any]:
-        """Return what is stored of the state, as JSON: without defaults, and with so many of the newest events."""
+        """Return the state as JSON for the store: without defaults, and with so many of the newest events."""
         slim = self.model_copy(update={"events": self.events[-events:] if events else []})
         if slim.result is not None and slim.result.report_ref is not None:
             # The text of the report lies in a document of its own.
@@ -264,10 +264,7 @@ class ResearchState(BaseModel):
         return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
 
     def pack(self) -> str:
-        """The state as compressed JSON in base85.
-
-        Of the events only the newest are kept: who watches a run has seen the others.
-        """
+        """Return the state as compressed JSON in base85, with the newest events only."""
         return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Text for people: text from outside made safe to display, and patterns of short texts with what is expected. Pure."""
+"""Text for people: text from outside made safe to display, and patterns of short texts in words. Pure."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def visible(text: str) -> str:
-    """The text as a terminal may have it: each control character shows as a sign, invisible ones are gone.
+    """Return text for a terminal: each control character as a sign, invisible ones removed.
 
     Lines and tabs stay, also lines that end as on Windows.
     """
@@ -63,7 +63,7 @@ ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 
 
 def as_markdown(text: str, characters: int, most_bytes: int) -> str:
-    """One line that reads as the text, at most so many signs of it, and so many bytes of JSON altogether.
+    """Write a text as one line of Markdown, with at most so many signs and so many bytes of JSON.
 
     What was cut ends in `…`.
     """
@@ -82,7 +82,7 @@ def as_markdown(text: str, characters: int, most_bytes: int) -> str:
 
 
 def from_markdown(shown: str) -> str:
-    """The text that a line was made of, as far as it was not cut."""
+    """Inverse of `as_markdown`, as far as the line was not cut."""
     return ESCAPED.sub(lambda found: found[1] or "", shown)
 
 
@@ -141,7 +141,7 @@ EXPECTED: Final[Mapping[str, str]] = {
 
 
 def expectation(problem: Mapping[str, Any]) -> str | None:
-    """For an error of pydantic that a text does not have its shape: what is expected; None for any other error."""
+    """Return the expected shape for an error of pydantic about a text; None for any other error."""
     if problem["type"] != "string_pattern_mismatch":
         return None
     expected = EXPECTED.get(str(problem.get("ctx", {}).get("pattern")))

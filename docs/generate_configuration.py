@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contracts.parse_request import RESTING_PATHS
 from contracts.presets import preset
 from contracts.request import (
     Depth,
@@ -87,11 +86,6 @@ def request_fields() -> str:
         for path, values, default in fields(schema, schema["$defs"])
     ]
     return "\n".join(["| field | values | default |", "|---|---|---|", *rows])
-
-
-def resting_fields() -> str:
-    """What the request knows by name and refuses, because it is not built yet."""
-    return " · ".join(f"`{path}`" for path in RESTING_PATHS)
 
 
 def presets() -> str:
@@ -172,7 +166,6 @@ def scalar(field: dict[str, Any]) -> str:
 BLOCKS = {
     "request-defaults": request_defaults,
     "request-fields": request_fields,
-    "resting-fields": resting_fields,
     "presets": presets,
     "variables": variables,
     "file-keys": file_keys,

@@ -164,7 +164,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         )
         options = prepare_options(_patience(request))
         try:
-            work = self._host.execute(activities.prepare_research, argument, options)
+            work = self._host.execute(activities.PREPARE_RESEARCH, argument, options)
             # A stored session has something to report from: it is loaded, stopped or not.
             return await (work if request.continue_from else self._unless_stopped(work))
         except ActivityError as error:
@@ -180,7 +180,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             return prepared
         options = check_options("check-providers", resolved.limits.deadline_seconds)
         try:
-            checked = await self._unless_stopped(self._host.execute(activities.check_providers, argument, options))
+            checked = await self._unless_stopped(self._host.execute(activities.CHECK_PROVIDERS, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
@@ -196,7 +196,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         if argument is None:
             return
         options = check_options(run.operation("check-providers"), run.clock.remaining_work_seconds())
-        checked = await run.within_limits(run.host.execute(activities.check_providers, argument, options))
+        checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
         resolved = run.resolved.without_providers(checked.unavailable)
         if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
@@ -220,7 +220,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         told = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, told=told)
-            work = self._host.execute(activities.take_turn, argument, turn_options())
+            work = self._host.execute(activities.TAKE_TURN, argument, turn_options())
             turn = await (self._or_stopped(work) if begun else self._unless_stopped(work))
             if turn is None or not turn.place:
                 self._queued = None

@@ -20,7 +20,7 @@ class ResearchDocumentWorkflow:
         """Read the piece. Raises `ApplicationError` for an invalid request."""
         parsed = parse_argument(DocumentPieceRequest, request)
         options = record_options("read-document", f"read {parsed.name}")
-        return await TemporalHost(None, parsed.tenant).execute(activities.read_document, parsed, options)
+        return await TemporalHost(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
 
 
 WORKFLOWS: list[type] = [DeepResearchWorkflow, ResearchAgentWorkflow, ResearchDocumentWorkflow]

@@ -123,7 +123,7 @@ class VerifyingActivities:
             described, parts = describe_draft(ReportDraft(document=found.claims.draft), blocks)
             draft = await store_draft(self._content, described, parts)
         claims_entry = await self._notebooks.write(found.claims)
-        verdicts = VerdictsEntry(draft_hash=found.claims.draft.hash, verdicts=found.verdicts)
+        verdicts = VerdictsEntry(verdicts=found.verdicts)
         return FinalizedVerification(
             claims_entry="" if claims_entry == request.claims_entry else claims_entry,
             verdicts_entry=await self._notebooks.write(verdicts),

@@ -1,6 +1,13 @@
-"""The strategies that a run can follow, each declared as data in a file of its own."""
+"""The strategies that a run can follow, declared as data."""
 
-from contracts.strategies.closing_calls import closing_calls
+from contracts.strategies.built_in import (
+    AGENT_STRATEGY,
+    FEWEST_SUB_QUERIES,
+    ORCHESTRATOR_STRATEGY,
+    REFLECTIVE_STRATEGY,
+    SUPERVISOR_STRATEGY,
+    closing_calls,
+)
 from contracts.strategies.declared_strategies import (
     CLOSING_ROLES,
     ENTRY_POINTS,
@@ -16,9 +23,6 @@ from contracts.strategies.declared_strategies import (
     writer_engine,
     writers,
 )
-from contracts.strategies.orchestrator_declaration import AGENT_STRATEGY, ORCHESTRATOR_STRATEGY
-from contracts.strategies.reflective_declaration import REFLECTIVE_STRATEGY
-from contracts.strategies.supervisor_declaration import FEWEST_SUB_QUERIES, SUPERVISOR_STRATEGY
 
 __all__ = [
     "CLOSING_ROLES",

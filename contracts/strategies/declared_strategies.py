@@ -12,11 +12,7 @@ from typing import Any, Final
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import (
-    CLARIFIER,
-    SYNTHESIZER,
-    RoleSpec,
-)
+from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
 from contracts.vocabulary import EngineKind
 
 ENTRY_POINTS: Final = "durable_research.strategies"

@@ -37,8 +37,8 @@ class InProcessHost:
     def now(self) -> datetime:
         return self.clock
 
-    async def execute(self, stub: Any, argument: Any, options: CallOptions) -> Any:
-        return await self._run(stub.__name__, argument, options)
+    async def execute(self, spec: Any, argument: Any, options: CallOptions) -> Any:
+        return await self._run(spec.name, argument, options)
 
     async def execute_role(self, role: Any, request: Any, options: CallOptions) -> Any:
         return await self._run(role.activity, request, options)

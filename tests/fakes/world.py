@@ -18,7 +18,7 @@ from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.select_evidence import SelectionActivities
 from activities.verifying.verification import VerifyingActivities
-from contracts import activities as signatures
+from contracts.activities import ACTIVITIES
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.strategies import declared_roles
@@ -142,7 +142,7 @@ class World:
     def host(self) -> InProcessHost:
         """A host that runs them without a server."""
         names = [role.activity for role in declared_roles()]
-        names += [signature.__name__ for signature in signatures.SIGNATURES]
+        names += [spec.name for spec in ACTIVITIES]
         by_name = {implementation.__name__: implementation for implementation in self.activities()}
         return InProcessHost({name: _in_environment(by_name[name]) for name in names})
 

@@ -215,7 +215,7 @@ class _ClaimChecks:
 
         async def send(change: StateChange) -> ExtractedClaims:
             request = ExtractClaimsRequest(**self._ids, change=change, answers=answers)
-            return await run.host.execute(activities.extract_claims, request, self._options("weigh", "find the claims"))
+            return await run.host.execute(activities.EXTRACT_CLAIMS, request, self._options("weigh", "find the claims"))
 
         weighed = await run.checkpoints.with_newest_state(send)
         run.operation_done("weigh")
@@ -286,7 +286,7 @@ class _ClaimChecks:
             corrects=corrects,
         )
         options = self._options("conclude", "put the verdicts together")
-        concluded = await run.host.execute(activities.finalize_verification, request, options)
+        concluded = await run.host.execute(activities.FINALIZE_VERIFICATION, request, options)
         concluded = concluded.model_copy(update={"claims_entry": concluded.claims_entry or request.claims_entry})
         run.operation_done("conclude")
         self._take_over(concluded)
@@ -336,7 +336,7 @@ class _ClaimChecks:
             answers=run.state.verification.answers,
         )
         options = self._options("apply", "put the corrections into the draft")
-        corrected = await run.host.execute(activities.apply_corrections, request, options)
+        corrected = await run.host.execute(activities.APPLY_CORRECTIONS, request, options)
         run.operation_done("apply")
         return corrected
 

@@ -190,7 +190,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
     async def send(change: StateChange) -> RenderedReport:
         resolved = run.resolved
         request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, change=change)
-        return await run.host.execute(activities.render_report, request, options)
+        return await run.host.execute(activities.RENDER_REPORT, request, options)
 
     return await run.checkpoints.with_newest_state(send)
 

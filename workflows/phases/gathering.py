@@ -179,7 +179,7 @@ class Gathering:
             options = read_options(
                 f"read/{identity}", f"read: {hit.title or hit.url}", run.clock.remaining_work_seconds()
             )
-            record = await run.host.execute(activities.read_source, request, options)
+            record = await run.host.execute(activities.READ_SOURCE, request, options)
         title = record.title or hit.title
         run.note("source.added", f"read: {title}", source_id=identity, title=title)
         return record

@@ -199,7 +199,7 @@ class Searching:
             run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=service.name)
         options = search_options(request.operation, f"search: {query.text}", run.clock.remaining_work_seconds())
         try:
-            response = await run.host.execute(activities.search, request, options)
+            response = await run.host.execute(activities.SEARCH, request, options)
         except ActivityError as error:
             if is_cancelled(error):
                 raise

@@ -157,7 +157,7 @@ async def _join(
     )
     options = record_options(run.operation("join"), "join the sections", run.clock.remaining_work_seconds())
     try:
-        draft = await run.within_limits(run.host.execute(activities.join_report, request, replace(options, first=True)))
+        draft = await run.within_limits(run.host.execute(activities.JOIN_REPORT, request, replace(options, first=True)))
     except ActivityError as error:
         if is_cancelled(error):
             raise

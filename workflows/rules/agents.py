@@ -71,7 +71,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
 
 
 def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seconds_left: float) -> EffectiveLimits:
-    """Return the limits of an agent: those of its strategy, of its task and its share, whichever is least.
+    """Return the limits of an agent: those of its strategy and its share, whichever is least.
 
     `seconds_left` is the run's remaining time for work. The agent's work ends after `task.seconds`, all of it after
     `task.most_seconds`; the difference is the reserve for its report.
@@ -80,17 +80,17 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     work = own.deadline_seconds - own.reserve_seconds if task.seconds is None else task.seconds
     deadline = max(LEAST_SECONDS, min(most, seconds_left))
     reserve = max(min(own.reserve_seconds, REPORT_SHARE * deadline), deadline - work)
-    sources = _least(own.max_sources, task.limits.max_sources, share.sources) or 0
+    sources = min(own.max_sources, share.sources)
     return own.model_copy(
         update={
             "deadline_seconds": round(deadline, 3),
             "reserve_seconds": round(min(reserve, deadline), 3),
             "max_sources": sources,
             "max_new_sources": min(own.max_new_sources, sources),
-            "max_model_calls": _least(own.max_model_calls, task.limits.max_model_calls, share.model_calls),
-            "max_tokens": _least(own.max_tokens, task.limits.max_tokens, share.tokens),
+            "max_model_calls": _least(own.max_model_calls, share.model_calls),
+            "max_tokens": _least(own.max_tokens, share.tokens),
             # The cost limit of a preset is for a whole run.
-            "max_cost_usd": _least(task.limits.max_cost_usd, share.cost_usd),
+            "max_cost_usd": share.cost_usd,
         }
     )
 

@@ -187,7 +187,7 @@ def describe_unstarted(error: ActivityError) -> str:
         TimeoutType.SCHEDULE_TO_START,
         TimeoutType.SCHEDULE_TO_CLOSE,
     ):
-        pool = "search" if error.activity_type == activities.check_providers.__name__ else "records"
+        pool = "search" if error.activity_type == activities.CHECK_PROVIDERS.name else "records"
         return (
             f"no worker of the pool {pool} took the run's first work before its deadline: start one with "
             f"`research serve` (this machine) or `research worker --pool {pool}` (a cluster), and ask again"

@@ -82,7 +82,7 @@ class Checkpoints:
                 closed=closed,
                 yields_turn=self._run.state.waiting is not None,
             )
-            await self._run.host.execute(activities.save_session, request, how)
+            await self._run.host.execute(activities.SAVE_SESSION, request, how)
 
         stored, self._stored = self._stored, None  # until it is known what became of it
         try:

@@ -6,11 +6,10 @@ unit can be stopped, stored and rebuilt without a server.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cache
-from typing import Any, Final, Protocol, TypeVar, get_type_hints
+from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from temporalio import workflow
@@ -18,7 +17,9 @@ from temporalio.common import Priority, RawValue, SearchAttributeKey, SearchAttr
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, names
+from contracts.activities import ActivitySpec
 from contracts.agents import AgentRequest, TaskResult
+from contracts.base import CompactModel
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
@@ -27,9 +28,7 @@ from workflows.run.calls import CallOptions, show_summary
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-A = TypeVar("A")
-A_contra = TypeVar("A_contra", contravariant=True)
+A = TypeVar("A", bound=CompactModel)
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
 
@@ -40,16 +39,6 @@ FIRST: Final = 1
 """The server's highest priority: what brings a run to its end goes before what would begin something."""
 
 
-class Stub(Hashable, Protocol[A_contra, T_co]):
-    """A typed signature of `contracts.activities`: its name is the activity's name."""
-
-    __name__: str
-
-    def __call__(self, request: A_contra, /) -> Awaitable[T_co]:
-        """Never run: the worker runs the implementation of the same name."""
-        ...
-
-
 class Host(Protocol):
     """The engine, as a run sees it."""
 
@@ -57,8 +46,8 @@ class Host(Protocol):
         """The workflow's own clock: the same on replay."""
         ...
 
-    async def execute(self, stub: Stub[A, T], argument: A, options: CallOptions) -> T:
-        """Run the activity that a typed stub declares. Raises `temporalio.exceptions.ActivityError`."""
+    async def execute(self, spec: ActivitySpec[A, T], argument: A, options: CallOptions) -> T:
+        """Run an activity that is no role. Raises `temporalio.exceptions.ActivityError`."""
         ...
 
     async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
@@ -117,9 +106,9 @@ class TemporalHost:
         """The workflow clock."""
         return workflow.now()
 
-    async def execute(self, stub: Stub[A, T], argument: A, options: CallOptions) -> T:
+    async def execute(self, spec: ActivitySpec[A, T], argument: A, options: CallOptions) -> T:
         """Schedule one activity."""
-        result: T = await self._start(stub.__name__, [argument], _answer_of(stub), options)
+        result: T = await self._start(spec.name, [argument], spec.result, options)
         return result
 
     async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
@@ -203,12 +192,6 @@ class TemporalHost:
             del self._awaiting[name]
             if not left:
                 self._changed()
-
-
-@cache
-def _answer_of(stub: Stub[Any, Any]) -> Any:
-    """The type that a stub declares as its answer."""
-    return get_type_hints(stub)["return"]
 
 
 def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:

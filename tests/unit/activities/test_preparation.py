@@ -328,7 +328,6 @@ REFUSED = {
     "system_prompt": "Look twice.",
     "context": [{"question": "Why?", "answer": "So."}],
     "follow_up_of": "r-0",
-    "protected_sources": ["https://example.org/"],
 }
 
 

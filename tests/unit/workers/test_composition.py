@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from contracts.activities import SIGNATURES
+from contracts.activities import ACTIVITIES
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
@@ -28,7 +28,7 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
     """All roles and all other signatures have an implementation, each once."""
     async with compose(settings(tmp_path), NO_CLIENT) as contents:
         names = [implementation.__name__ for pool in contents.activities.values() for implementation in pool]
-    expected = [role.activity for role in declared_roles()] + [signature.__name__ for signature in SIGNATURES]
+    expected = [role.activity for role in declared_roles()] + [spec.name for spec in ACTIVITIES]
     assert sorted(names) == sorted(expected)
     assert {"workflows", *contents.activities} == set(POOLS)
     assert contents.workflows

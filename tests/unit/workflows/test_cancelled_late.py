@@ -23,7 +23,7 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
     """The session says what the engine says: cancelled, without a result; `resume` completes it (S0-123, C0-20)."""
     world = RandomWorld(7, trouble=0.0)
     host = world.host()
-    save_session = host.implementations[activities.save_session.__name__]
+    save_session = host.implementations[activities.SAVE_SESSION.name]
     saved: list[SaveRequest] = []
     closing = asyncio.Event()
 
@@ -34,7 +34,7 @@ async def test_what_is_stored_is_cancelled_and_can_go_on() -> None:
             await asyncio.Event().wait()
         return await save_session(request)
 
-    host.implementations[activities.save_session.__name__] = save
+    host.implementations[activities.SAVE_SESSION.name] = save
     run = ResearchRun(beginning(ThinkMode.OFF, GatePolicy.ADVISORY, 1), Inbox(), host)
     working = asyncio.create_task(Driver(run, SupervisorStrategy()).conduct())
     async with asyncio.timeout(30):

@@ -22,7 +22,7 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
-SAVE = activities.save_session.__name__
+SAVE = activities.SAVE_SESSION.name
 
 
 class Killed(BaseException):

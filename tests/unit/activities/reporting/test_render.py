@@ -11,7 +11,7 @@ from activities.reporting.claims import find_claims
 from activities.reporting.drafts import parse_draft
 from activities.reporting.render import ReportingActivities, evidence_texts, render
 from contracts import failures
-from contracts.activities import render_report
+from contracts.activities import RENDER_REPORT
 from contracts.addresses import digest
 from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
@@ -111,8 +111,7 @@ async def test_three_forms_are_stored_and_agree() -> None:
 
 async def test_activity_has_the_name_of_its_signature() -> None:
     """Workflows call the activity by the name of its typed signature."""
-    name = "__temporal_activity_definition"
-    assert getattr(ReportingActivities.render_report, name).name == getattr(render_report, name).name
+    assert getattr(ReportingActivities.render_report, "__temporal_activity_definition").name == RENDER_REPORT.name
 
 
 def test_document_has_every_field() -> None:

@@ -1,0 +1,197 @@
+"""The strategies of the product: limits by depth and mode, and how many calls they allow."""
+
+from typing import Final
+
+from contracts import orchestrator_roles as orchestrating
+from contracts import reflective_roles as reflective
+from contracts.agents import AT_ONCE
+from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
+from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.request import Depth, Mode, Review, Verify
+from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
+from contracts.strategies.declared_strategies import Needs, StrategyDeclaration, declaration
+
+TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
+"""Deadline of a run and its reserve for writing, in seconds."""
+
+
+def _limits(
+    depth: Depth, sub_queries: int, sources: int, sources_per_query: int, *, iterations: int = 3, new_sources: int
+) -> EffectiveLimits:
+    deadline, reserve = TIMES[depth]
+    return EffectiveLimits(
+        max_iterations=iterations,
+        max_sub_queries=sub_queries,
+        max_sources=sources,
+        max_new_sources=new_sources,
+        max_sources_per_query=sources_per_query,
+        deadline_seconds=deadline,
+        reserve_seconds=reserve,
+    )
+
+
+def _with_steps(limits: EffectiveLimits, fewest: int, most: int, searches: int, reads: int) -> EffectiveLimits:
+    steps = {"min_steps": fewest, "max_steps": most, "max_searches_per_step": searches, "max_reads_per_step": reads}
+    return limits.model_copy(update=steps)
+
+
+# --- supervisor ----------------------------------------------------------------------------------------------------
+REFLECTIONS_PER_ITERATION: Final = 4
+"""One after each phase but the first of a follow-up iteration, when the supervisor thinks with a model."""
+FEWEST_SUB_QUERIES: Final = 2
+
+
+def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
+    rounds, questions = limits.max_iterations, limits.max_sub_queries
+    reflections = REFLECTIONS_PER_ITERATION if reflects else 0
+    return {
+        PLANNER.name: (1, 1),
+        ANALYZER.name: (min(FEWEST_SUB_QUERIES, questions), rounds * questions),
+        SYNTHESIZER.name: (1, rounds),
+        REFINER.name: (0, rounds - 1),
+        SUPERVISOR.name: (reflections, rounds * reflections),
+    }
+
+
+SUPERVISOR_STRATEGY: Final = StrategyDeclaration(
+    name="supervisor",
+    implementation="workflows.strategies.supervisor.supervisor_strategy:SupervisorStrategy",
+    roles=(PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR),
+    presets={
+        Depth.LIGHT: _limits(Depth.LIGHT, 3, 15, 5, new_sources=15, iterations=1),
+        Depth.MEDIUM: _limits(Depth.MEDIUM, 5, 60, 5, new_sources=20),
+        Depth.EXTENDED: _limits(Depth.EXTENDED, 5, 100, 8, new_sources=35),
+    },
+    expected_calls=_supervisor_calls,
+)
+
+# --- reflective ----------------------------------------------------------------------------------------------------
+STEP_LIMITS: Final = {
+    Depth.LIGHT: _with_steps(_limits(Depth.LIGHT, 3, 15, 3, new_sources=15), 1, 3, 2, 3),
+    Depth.MEDIUM: _with_steps(_limits(Depth.MEDIUM, 6, 40, 5, new_sources=40), 3, 6, 3, 5),
+    Depth.EXTENDED: _with_steps(_limits(Depth.EXTENDED, 10, 100, 8, new_sources=100), 5, 10, 4, 8),
+}
+"""Steps, searches and reads per step as the design of five agents with reflection gives them."""
+QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
+    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
+)
+"""One step, an answer after 15 s: a report of the findings until then."""
+
+
+def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
+    steps, searches = limits.max_steps, limits.max_searches_per_step
+    fewest = min(limits.min_steps, steps)
+    return {
+        reflective.COORDINATOR.name: (0, 1),
+        reflective.INVESTIGATOR.name: (0, 1),
+        reflective.STEP_PLANNER.name: (0, limits.max_iterations),
+        reflective.RESEARCHER.name: (fewest, steps * searches),
+        ANALYZER.name: (fewest, steps * searches),
+        reflective.REFLECTOR.name: (fewest, steps) if reflects else (0, 0),
+        SYNTHESIZER.name: (1, 2),
+        reflective.RESPONDER.name: (0, 1),
+    }
+
+
+REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
+    name="reflective",
+    implementation="workflows.strategies.reflective.reflective_strategy:ReflectiveStrategy",
+    roles=(*reflective.ROLES, ANALYZER, SYNTHESIZER),
+    presets=STEP_LIMITS,
+    expected_calls=_reflective_calls,
+    modes={Mode.QUICK: QUICK, Mode.DIRECT: QUICK.model_copy(update={"deadline_seconds": 60.0})},
+    decides=True,
+)
+
+
+# --- orchestrator and its agents -----------------------------------------------------------------------------------
+def _agent_limits(sources: int, steps: int, searches: int, reads: int) -> EffectiveLimits:
+    limits = _limits(Depth.EXTENDED, 6, sources, 10, new_sources=sources, iterations=8)
+    times = {"reserve_seconds": 300.0, "agent_seconds": 720.0, "agent_wait_seconds": 1_800.0}
+    return _with_steps(limits.model_copy(update=times), 1, steps, searches, reads)
+
+
+AGENT_LIMITS: Final = {
+    Depth.LIGHT: _agent_limits(30, 3, 2, 3),
+    Depth.MEDIUM: _agent_limits(60, 6, 3, 5),
+    Depth.EXTENDED: _agent_limits(100, 6, 4, 8),
+}
+"""Cycles, steps and the cascade of time limits as the design with an orchestrator gives them, within one deadline.
+
+The reserve is the time for the report. The depth says how much each agent may search and read.
+"""
+REASONING_CYCLES: Final = 4
+AGENT_TURNS: Final = 3
+"""Of an agent beside its searches, usually: it opens pages twice and reports."""
+
+
+def _orchestrator_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
+    cycles = max(1, limits.max_iterations - 1)
+    agents, searches = -(-cycles // 2) * AT_ONCE, limits.max_searches_per_step
+    return {
+        orchestrating.OUTLINER.name: (1, 1),
+        orchestrating.ORCHESTRATOR.name: (min(2, cycles), cycles),
+        orchestrating.AGENT.name: (AGENT_TURNS, agents * (searches + AGENT_TURNS)),
+        ANALYZER.name: (1, agents * searches),
+        SYNTHESIZER.name: (1, 2),
+    }
+
+
+ORCHESTRATOR_STRATEGY: Final = StrategyDeclaration(
+    name="orchestrator",
+    implementation="workflows.strategies.orchestrator.orchestrator_strategy:OrchestratorStrategy",
+    roles=(*orchestrating.ROLES, orchestrating.AGENT, ANALYZER, SYNTHESIZER),
+    presets=AGENT_LIMITS,
+    expected_calls=_orchestrator_calls,
+    needs=Needs(tools=True),
+    clarifier=orchestrating.INTAKE,
+    reasoning_limits={"max_iterations": REASONING_CYCLES},
+)
+AGENT_STRATEGY: Final = StrategyDeclaration(
+    name="agent",
+    implementation="workflows.strategies.orchestrator.agent_strategy:AgentStrategy",
+    roles=(orchestrating.AGENT, ANALYZER),
+    presets={
+        depth: limits.model_copy(update={"max_iterations": 1, "reserve_seconds": 60.0})
+        for depth, limits in AGENT_LIMITS.items()
+    },
+    expected_calls=lambda limits, _: {
+        orchestrating.AGENT.name: (AGENT_TURNS, limits.max_searches_per_step + AGENT_TURNS),
+        ANALYZER.name: (1, limits.max_searches_per_step),
+    },
+    needs=Needs(tools=True),
+    scoped=True,
+)
+
+# --- the work on the report of every strategy ----------------------------------------------------------------------
+MOST_CLAIMS_PER_SUB_QUERY: Final = 5
+"""Statements that a report makes of one sub-query's findings, usually."""
+
+
+def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
+    """Fewest and most calls of a model by each role that works on the report of any strategy; for the estimate."""
+    checks, full = resolved.checks, resolved.verify is Verify.FULL
+    claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
+    batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
+    by_model = checks.review is Review.MODEL
+    fewest_parts, most_parts = _section_calls(resolved)
+    return {
+        REVIEWER.name: (int(by_model), 2 * by_model),
+        CHECKER.name: (int(full), full * (batches + 2 * rounds)),
+        CORRECTOR.name: (0, full * 2 * rounds),
+        SYNTHESIZER.name: (fewest_parts, most_parts + int(checks.review is not Review.OFF)),
+    }
+
+
+def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
+    """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
+    if (resolved.target_words or 0) < LONG_REPORT_WORDS:
+        return 0, 0
+    asked = min(len(resolved.sections), MOST_REPORT_SECTIONS)
+    fewest = asked or FEWEST_REPORT_SECTIONS
+    most = asked or min(MOST_REPORT_SECTIONS, resolved.limits.max_sub_queries * resolved.limits.max_iterations)
+    if most < FEWEST_REPORT_SECTIONS:
+        return 0, 0
+    _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
+    return fewest, most * times
