@@ -81,8 +81,6 @@ class OpenPause(BaseModel):
     """Request to the reflecting model; None where none reflects."""
     reflection: SupervisorAnswer | None = None
     """Its answer; it has no effect before the pause is concluded."""
-    meanwhile: Pause | None = None
-    """Decision for the next unit while the model reflects; None: the next unit waits."""
 
 
 class ResearchState(BaseModel):
@@ -106,8 +104,8 @@ class ResearchState(BaseModel):
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
     """The strategy's own position; None before its first unit."""
-    open_pauses: list[OpenPause] = []
-    """Pauses that are not concluded, oldest first; all but the last run beside a later unit."""
+    open_pause: OpenPause | None = None
+    """The pause of the last unit, until it is concluded."""
     plan: Plan = Plan()
     approved_version: int | None = None
     """The version of the plan that a person approved."""

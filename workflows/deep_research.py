@@ -23,6 +23,7 @@ from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
 from workflows.messages import PersonMessages, StateQueries
 from workflows.phases.human_gate import WaitHooks
+from workflows.rules.endings import result_of
 from workflows.run.calls import (
     check_options,
     describe_unforeseen,
@@ -194,7 +195,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         argument = providers_to_check(run.resolved, run.permission())
         if argument is None:
             return
-        options = check_options(run.operation("check-providers"), run.remaining_work_seconds())
+        options = check_options(run.operation("check-providers"), run.clock.remaining_work_seconds())
         checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
         resolved = run.resolved.without_providers(checked.unavailable)
         if not any(choice.available for choice in resolved.providers):
@@ -288,18 +289,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             return self._state.result
         state = self._state
         reason = StopReason.BUDGET_TIME if outcome is Outcome.TIMED_OUT else StopReason.PROVIDER_OUTAGE
-        return ResearchResult(
-            research_id=workflow.info().workflow_id,
-            outcome=outcome,
-            stop_reason=reason,
-            counts=state.counts(),
-            usage=state.usage,
-            degraded=state.degraded,
-            failed_branches=state.failed_branches,
-            resumable=True,
-            started_at=state.started_at,
-            ended_at=workflow.now().isoformat(timespec="milliseconds"),
-        )
+        return result_of(state, outcome, reason, workflow.now().isoformat(timespec="milliseconds"))
 
 
 def _unforeseen(error: Exception) -> ApplicationError:

@@ -7,13 +7,12 @@ import asyncio
 
 from temporalio.exceptions import ActivityError
 
-from contracts.outcome import Pause, ResearchResult
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
-from workflows.phases.human_gate import HumanGate, WaitHooks, approval_is_due
+from workflows.phases.human_gate import HumanGate, WaitHooks
 from workflows.phases.pause import reflect
-from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome
+from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome, result_of
 from workflows.run.calls import cancel_save_options, describe_failure, is_cancelled, is_outage, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -32,8 +31,6 @@ class Driver:
         self._hooks = hooks or WaitHooks()
         self._gate = HumanGate(run, self._hooks)
         self._stored = stored
-        self._reflections: dict[str, asyncio.Task[None]] = {}
-        """By unit: its reflection, under way or done."""
 
     async def conduct(self) -> Outcome:
         """Run to the end and close with a report. A cancelled run saves its session and raises."""
@@ -78,66 +75,32 @@ class Driver:
             # The time for work is over, and the last thing that it waited for is named.
             self._run.branch_failed(f"{error.activity_type}: {reason_of(error)}: {describe_failure(error)}")
             return StopReason.PROVIDER_OUTAGE
-        finally:
-            # Reflections under way are given up; their pauses stay open.
-            await self._run.abandon(list(self._reflections.values()))
 
     async def step(self) -> StopReason | None:
         """Do one unit and its pause; the reason once the strategy has finished.
 
-        The pause stays open if the strategy lets the next unit start while a model reflects. Raises `Interrupted`.
+        A pause that an earlier process left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
         self._check_interruption()
-        self._block_units_before_approval()
-        if not state.open_pauses and not await self._gate.wait_for_approval():
+        if state.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
         while run.inbox.steering:
             run.steer(run.inbox.steering.pop(0))
-        if not state.open_pauses or state.open_pauses[-1].meanwhile is not None:
-            self._start_reflections()
+        if state.open_pause is None:
             unit = await self._strategy.advance(run)
             if isinstance(unit, Finished):
                 return unit.reason
-            state.open_pauses.append(self._strategy.evaluate(run, unit))
-            self._block_units_before_approval()
-        self._start_reflections()
-        last = state.open_pauses[-1]
-        if last.meanwhile is not None:
-            run.checkpoints.save_in_background()
-            return None
-        pause = await self._conclude_pauses()
+            state.open_pause = self._strategy.evaluate(run, unit)
+        opened = state.open_pause
+        await reflect(run, opened)
+        pause = await self._strategy.pause(run, opened)
+        state.open_pause = None
         self._check_interruption()
         run.checkpoints.save_in_background()
-        if last.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
+        if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await self._hooks.continue_as_new()
         return None
-
-    def _start_reflections(self) -> None:
-        """Ask the questions of open pauses, all in parallel."""
-        for opened in self._run.state.open_pauses:
-            if opened.unit.name not in self._reflections:
-                self._reflections[opened.unit.name] = asyncio.ensure_future(reflect(self._run, opened))
-
-    async def _conclude_pauses(self) -> Pause:
-        """Conclude the open pauses in the order of their units, whichever answer came first; the last decision."""
-        state = self._run.state
-        await self._run.host.settle(list(self._reflections.values()))
-        while True:
-            opened = state.open_pauses[0]
-            self._reflections[opened.unit.name].result()
-            pause = await self._strategy.pause(self._run, opened)
-            # A retry makes all later units void.
-            state.open_pauses = [] if pause.action is Action.RETRY else state.open_pauses[1:]
-            if not state.open_pauses:
-                self._reflections.clear()
-                return pause
-
-    def _block_units_before_approval(self) -> None:
-        """Let no unit start during the pause of a plan that a person has yet to approve."""
-        if approval_is_due(self._run.state):
-            for opened in self._run.state.open_pauses:
-                opened.meanwhile = None
 
     def _check_interruption(self) -> None:
         if self._run.inbox.interruption is not None:
@@ -154,21 +117,9 @@ class Driver:
     async def _end_without_work(self, outcome: Outcome, reason: StopReason) -> Outcome:
         """Save and stop, because no person approved the plan or answered in time; the plan remains."""
         run, state = self._run, self._run.state
-        state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
-        state.result = ResearchResult(
-            research_id=run.resolved.research_id,
-            outcome=outcome,
-            stop_reason=reason,
-            counts=state.counts(),
-            usage=state.usage,
-            degraded=state.degraded,
-            failed_branches=state.failed_branches,
-            limitations=[REJECTED_REMEDIES[reason].format(id=run.resolved.research_id)],
-            resumable=True,
-            started_at=state.started_at,
-            ended_at=run.now_text(),
-            metadata=run.resolved.metadata,
-        )
+        state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
+        remedy = REJECTED_REMEDIES[reason].format(id=run.resolved.research_id)
+        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy])
         state.status = RunStatus(outcome.value)
         run.note("run.finished", f"{outcome.value}: {reason.value}", outcome=outcome.value)
         await run.checkpoints.save(closed=True)

@@ -146,7 +146,7 @@ class AgentDriver:
             run.inbox.clear()
 
     async def _ring(self, run: ResearchRun) -> None:
-        await self._host.sleep(max(0.0, run.remaining_seconds()), "until the agent must have answered")
+        await self._host.sleep(max(0.0, run.clock.remaining_seconds()), "until the agent must have answered")
         run.inbox.interrupt(StopReason.BUDGET_TIME)
 
     def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:

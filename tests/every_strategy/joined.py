@@ -155,7 +155,7 @@ class Trial:
 
     async def run_out_of_time(self) -> None:
         """Nothing but the reserve is left."""
-        await self.host.advance(self.run.remaining_work_seconds() + 0.001)
+        await self.host.advance(self.run.clock.remaining_work_seconds() + 0.001)
 
     async def steer(self, words: str) -> None:
         """A person says something."""

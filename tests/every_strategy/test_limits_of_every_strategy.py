@@ -140,7 +140,7 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
             assert result.stop_reason is StopReason.BUDGET_TIME, unit
             assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.TIMED_OUT), unit
             assert bool(trial.state.citations) is bool(trial.state.findings), unit
-            assert trial.run.remaining_seconds() >= 0
+            assert trial.run.clock.remaining_seconds() >= 0
             assert any("time limit" in line for line in result.limitations)
 
 

@@ -33,9 +33,7 @@ async def test_rebuilt_from_json_after_every_unit_the_report_is_the_same(
         state, units, reason = (await begin_trial(world, name, **fields)).state, 0, None
         while reason is None:
             run = ResearchRun(ResearchState.unpack(state.pack()), Inbox(), world.host())
-            driver = Driver(run, strategy_of(name))
-            reason = await driver.step()
-            await run.host.settle(list(driver._reflections.values()))
+            reason = await Driver(run, strategy_of(name)).step()
             await run.checkpoints.settle()
             state, units = run.state, units + 1
             assert units < 50, "it never ends"

@@ -43,7 +43,7 @@ async def test_slow_calls_never_pass_the_deadline(tmp_path: Path, name: str, mod
         run = await timed(world, name, call, **({} if mode == "deep" else {"mode": mode}))
     result = run.state.result
     assert result is not None
-    assert run.elapsed_seconds() <= run.resolved.limits.deadline_seconds
+    assert run.clock.elapsed_seconds() <= run.resolved.limits.deadline_seconds
     if result.outcome is not Outcome.COMPLETED:
         assert result.stop_reason is StopReason.BUDGET_TIME
         assert result.outcome is (Outcome.PARTIAL if run.state.findings else Outcome.TIMED_OUT)
@@ -57,7 +57,7 @@ async def test_a_quick_run_has_time_for_two_calls_of_five_seconds(tmp_path: Path
     assert run.state.result is not None
     assert run.state.result.outcome is Outcome.COMPLETED, run.state.result.limitations
     assert api.counts() == {"analyzer": 1, "synthesizer": 1}
-    assert run.elapsed_seconds() <= 15
+    assert run.clock.elapsed_seconds() <= 15
     async with world_of(tmp_path / "slow", EngineKind.MODEL.value) as (world, api):
         await timed(world, "reflective", 60.0, mode="quick")
     assert api.counts()["synthesizer"] == 0, "in the seconds that are left no model could write"

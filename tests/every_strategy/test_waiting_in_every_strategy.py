@@ -32,11 +32,11 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         trial = await begin_trial(world, name, **APPROVE)
         trial.start()
         waiting = await trial.asked()
-        left = trial.run.remaining_seconds()
+        left = trial.run.clock.remaining_seconds()
         await trial.host.advance(HOUR)
         assert (trial.state.status, trial.left) == (RunStatus.AWAITING_APPROVAL, 0)
-        assert trial.run.remaining_seconds() == left
-        assert trial.run.elapsed_seconds() == 0
+        assert trial.run.clock.remaining_seconds() == left
+        assert trial.run.clock.elapsed_seconds() == 0
         state, planned = ResearchState.unpack(trial.state.pack()), len(trial.host.calls)
         assert planned
         # What has no permission is refused where it would leave; a strategy does not even try.
@@ -51,7 +51,7 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         await other.host.advance(HOUR)
         assert (other.left, other.host.by_unit) == (0, {})
         await other.answer(Approved(waiting.plan_version))
-        assert other.run.remaining_seconds() == pytest.approx(left)
+        assert other.run.clock.remaining_seconds() == pytest.approx(left)
         assert other.task is not None
         assert await other.task is Outcome.COMPLETED, (other.state.failed_branches, other.state.limitations)
         assert other.state.approved_version == waiting.plan_version

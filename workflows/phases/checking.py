@@ -248,7 +248,7 @@ class _ClaimChecks:
         """
         run, state = self._run, self._run.state
         seconds = max(SEARCH_SECONDS, run.resolved.limits.reserve_seconds / 2)
-        if run.inbox.interruption is not None or run.remaining_seconds() < seconds:
+        if run.inbox.interruption is not None or run.clock.remaining_seconds() < seconds:
             return False
         allowed = [query for query in queries if not run.contains_canary(query)]
         fresh = drop_repeated(allowed, [query.text for query in state.plan.sub_queries])
@@ -373,7 +373,7 @@ class _ClaimChecks:
 
     def _options(self, step: str, summary: str) -> CallOptions:
         run = self._run
-        return record_options(run.operation(step), summary, run.remaining_work_seconds())
+        return record_options(run.operation(step), summary, run.clock.remaining_work_seconds())
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, list[int], int]]:

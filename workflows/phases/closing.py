@@ -26,7 +26,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, stop_reason_of
+from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, is_cancelled, is_given_up, reason_of, record_options
 from workflows.run.inbox import Interrupted
@@ -78,7 +78,7 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> No
     state.phase = CLOSING
     # After an outage that consumed the deadline the run still gets its reserve.
     state.deadline_at = max(state.deadline_at, run.host.now().timestamp() + run.resolved.limits.reserve_seconds)
-    remaining = run.remaining_seconds()
+    remaining = run.clock.remaining_seconds()
     is_checked = run.resolved.verify is Verify.FULL
     seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
     async with _time_limit(run, seconds):
@@ -95,7 +95,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
     if not is_reviewed and not verification_is_due(run):
         return
-    remaining = run.remaining_seconds()
+    remaining = run.clock.remaining_seconds()
     async with _time_limit(run, remaining - _layout_seconds(remaining)):
         if is_reviewed:
             await review(run)
@@ -175,13 +175,13 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     state.limitations = limitations_of(run.resolved.query, state, reason)
     completeness = completeness_of(state, outcome)
     state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
-    state.usage = state.usage.model_copy(update={"active_seconds": round(run.elapsed_seconds(), 3)})
+    state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
     return state.ending
 
 
 def _longest(run: ResearchRun) -> float:
     """Seconds for which the report is rendered and saved: a store may come back after the deadline."""
-    return max(0.0, run.remaining_seconds()) + CLOSING_SECONDS
+    return max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
@@ -208,10 +208,11 @@ async def _save_closed(run: ResearchRun) -> None:
 
 
 def _result(state: ResearchState, rendered: RenderedReport, ending: Ending) -> ResearchResult:
-    return ResearchResult(
-        research_id=state.resolution.research_id,
-        outcome=ending.outcome,
-        stop_reason=ending.stop_reason,
+    return result_of(
+        state,
+        ending.outcome,
+        ending.stop_reason,
+        ending.ended_at,
         completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
@@ -219,15 +220,7 @@ def _result(state: ResearchState, rendered: RenderedReport, ending: Ending) -> R
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,
-        counts=state.counts(),
-        usage=state.usage,
         verification=rendered.verification,
         review=state.verification.review,
-        degraded=state.degraded,
-        failed_branches=state.failed_branches,
         limitations=state.limitations,
-        resumable=ending.outcome is not Outcome.COMPLETED,
-        started_at=state.started_at,
-        ended_at=ending.ended_at,
-        metadata=state.resolution.metadata,
     )

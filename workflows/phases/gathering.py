@@ -176,7 +176,9 @@ class Gathering:
             patience_seconds=patience,
         )
         async with self._reads_at_once:
-            options = read_options(f"read/{identity}", f"read: {hit.title or hit.url}", run.remaining_work_seconds())
+            options = read_options(
+                f"read/{identity}", f"read: {hit.title or hit.url}", run.clock.remaining_work_seconds()
+            )
             record = await run.host.execute(activities.READ_SOURCE, request, options)
         title = record.title or hit.title
         run.note("source.added", f"read: {title}", source_id=identity, title=title)

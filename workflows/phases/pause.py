@@ -74,7 +74,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
     hook = run.resolved.hook
     if hook is None:
         return
-    options = hook_options(run.operation(f"hook/{phase}"), hook.task_queue, run.remaining_work_seconds())
+    options = hook_options(run.operation(f"hook/{phase}"), hook.task_queue, run.clock.remaining_work_seconds())
     arguments = [state_for_hook(run.state), prompt]
     try:
         answer = await run.within_limits(run.host.execute_hook(hook.activity, arguments, options))

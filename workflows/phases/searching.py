@@ -127,7 +127,7 @@ class Searching:
         if run.contains_canary(query.text):
             run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((service.name for service in self._services), "refused_private"))
-        remaining = run.remaining_work_seconds()
+        remaining = run.clock.remaining_work_seconds()
         patience = None if len(self._services) == 1 else PATIENCE_SECONDS
         answers = await self._search_once(query, patience)
         while patience is not None and answers.is_outage and remaining > patience:
@@ -197,7 +197,7 @@ class Searching:
             # The cache has the answer to the earlier wording.
             request = request.model_copy(update={"text": known.text})
             run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=service.name)
-        options = search_options(request.operation, f"search: {query.text}", run.remaining_work_seconds())
+        options = search_options(request.operation, f"search: {query.text}", run.clock.remaining_work_seconds())
         try:
             response = await run.host.execute(activities.SEARCH, request, options)
         except ActivityError as error:

@@ -155,7 +155,7 @@ async def _join(
         sections=[output.draft.document for output in written],
         headings=outline,
     )
-    options = record_options(run.operation("join"), "join the sections", run.remaining_work_seconds())
+    options = record_options(run.operation("join"), "join the sections", run.clock.remaining_work_seconds())
     try:
         draft = await run.within_limits(run.host.execute(activities.JOIN_REPORT, request, replace(options, first=True)))
     except ActivityError as error:

@@ -1,11 +1,11 @@
 """The end of a run: outcome, completeness and limitations, and the check of its report, from the state alone. Pure."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from contracts import failures
 from contracts.addresses import normalized_text
-from contracts.outcome import GateIssue
+from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
@@ -78,6 +78,26 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
         # What was read is worth a report, which names what was missing.
         return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
     return Outcome.PARTIAL if reason is StopReason.USER_STOPPED else Outcome.EMPTY
+
+
+def result_of(
+    state: ResearchState, outcome: Outcome, reason: StopReason, ended_at: str, **fields: Any
+) -> ResearchResult:
+    """Return the result of a run: its figures, its lasting notes, and further fields of the result."""
+    return ResearchResult(
+        research_id=state.resolution.research_id,
+        outcome=outcome,
+        stop_reason=reason,
+        counts=state.counts(),
+        usage=state.usage,
+        degraded=state.degraded,
+        failed_branches=state.failed_branches,
+        resumable=outcome is not Outcome.COMPLETED,
+        started_at=state.started_at,
+        ended_at=ended_at,
+        metadata=state.resolution.metadata,
+        **fields,
+    )
 
 
 def rejected_outcome(state: ResearchState, reason: StopReason) -> Outcome | None:

@@ -70,7 +70,7 @@ class Checkpoints:
         """Save the newest state, with so many of the newest events. Raises `ActivityError`."""
         resolved = self._run.resolved
         # A later checkpoint makes up for this one; the last one is waited for.
-        patience = None if closed else self._run.remaining_work_seconds()
+        patience = None if closed else self._run.clock.remaining_work_seconds()
         how = options or record_options(self._run.operation("save"), "save the session", patience)
         snapshot = _Snapshot.of(self._run.state.snapshot(events))
 

@@ -56,10 +56,6 @@ class RunContext:
         """The workflow's clock as ISO 8601."""
         return self.host.now().isoformat(timespec="milliseconds")
 
-    def remaining_seconds(self) -> float:
-        """Seconds until the report must be there."""
-        return self.clock.remaining_seconds()
-
     def choose_limits(self, choice: str) -> None:
         """Go on under the limits of a choice that the request left open; the deadline counts from the start.
 
@@ -73,14 +69,6 @@ class RunContext:
             self.clock.fix_limits(chosen)
         # A history that started anew was given the request's own limits again, and keeps its deadline.
         self.state.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
-
-    def elapsed_seconds(self) -> float:
-        """Active seconds of this session so far."""
-        return self.clock.elapsed_seconds()
-
-    def remaining_work_seconds(self) -> float:
-        """Seconds until the work must give way to writing: the reserve is kept for the report."""
-        return self.clock.remaining_work_seconds()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:

@@ -192,7 +192,7 @@ class RoleCaller:
     async def _execute(self, role: RoleSpec[I, O], request: I, summary: str) -> O:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
         run = self._run
-        options = role_options(request.operation, summary, request.engine, run.remaining_work_seconds())
+        options = role_options(request.operation, summary, request.engine, run.clock.remaining_work_seconds())
         options = replace(options, first=run.inbox.closing)
         timed = by_reference(request, run.state.resolved_entry).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}

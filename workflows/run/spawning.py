@@ -180,7 +180,7 @@ class Agents:
             refused = self._refusal(share)
             if refused is not None:
                 return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
-            left = run.remaining_work_seconds()
+            left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
             number = self._caller.holdings.open(_reservation(share))
             record = self._change(

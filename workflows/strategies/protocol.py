@@ -36,17 +36,12 @@ class Strategy(Protocol):
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Open the pause of a unit: check the unit by fixed rules, and name the question to a reflecting model.
 
-        If the answer cannot change the next unit, `meanwhile` is the decision under which that unit starts at once;
-        the pause is concluded after it. The result must not depend on time.
+        The result must not depend on time.
         """
         ...
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Conclude a pause: apply the reflection, call the hook, decide, record.
-
-        A pause that ran in parallel with a unit may still demand a retry: then all later work is void, and the strategy
-        discards it.
-        """
+        """Conclude a pause: apply the reflection, call the hook, decide, record."""
         ...
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:

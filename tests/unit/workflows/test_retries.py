@@ -4,12 +4,20 @@ import asyncio
 
 import pytest
 
-from contracts.roles import AnalyzeInput, AnalyzerResult, ReflectInput, SupervisorAnswer
+from contracts.resolved import EffectiveGates
+from contracts.roles import (
+    AnalyzeInput,
+    AnalyzerResult,
+    PlanInput,
+    PlannerAnswer,
+    ReflectInput,
+    SubQuery,
+    SupervisorAnswer,
+)
 from contracts.state import ResearchState
-from contracts.vocabulary import Action, GapStatus, Phase
+from contracts.vocabulary import Action, EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
-from tests.unit.workflows.test_overlapping_pauses import PlannedWorld, beginning
 from workflows.driver import Driver
 from workflows.phases.analysis import withdraw
 from workflows.run.inbox import Inbox
@@ -17,13 +25,17 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
-class SecondThoughts(PlannedWorld):
+class SecondThoughts(RandomWorld):
     """The supervisor is content with everything but the first analyses, whose gate passes."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+        super().__init__(seed, trouble=0)
         self.issues: list[list[str]] = []
         self.under_way = self.most_under_way = 0
+
+    async def plan_research(self, request: PlanInput) -> PlannerAnswer:
+        queries = [SubQuery(query=f"question {number} of the plan", priority=1) for number in range(3)]
+        return PlannerAnswer(research_brief="A brief.", sub_queries=queries, account=self.account(request))
 
     async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
         self.issues.append([issue.message for issue in request.issues])
@@ -36,6 +48,15 @@ class SecondThoughts(PlannedWorld):
     async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
         return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
+
+
+def beginning() -> ResearchState:
+    limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
+    gates = EffectiveGates(think=ThinkMode.MODEL)
+    made = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
+    made.clock_started_at = 1_795_262_400.0
+    made.deadline_at = made.clock_started_at + 1e9
+    return made
 
 
 def conduct(world: RandomWorld, state: ResearchState) -> None:

@@ -126,9 +126,10 @@ class OrchestratorStrategy:
         del redo_analysis  # agents analyze the pages that they read
         position = OrchestratorPosition.of(state)
         state.plan = resumed_plan(state, position.skipped)
-        state.open_pauses = [opened for opened in state.open_pauses if opened.unit.iteration_ended]
+        if state.open_pause and not state.open_pause.unit.iteration_ended:
+            state.open_pause = None
         has_cycles = state.resolved is not None and position.cycle < deciding_cycles(state.resolved.limits)
-        has_work = unserved(state.plan) or state.open_pauses or position.ended == USED_UP
+        has_work = unserved(state.plan) or state.open_pause or position.ended == USED_UP
         if position.next_unit is not CycleUnit.PLANNING and has_cycles and has_work:
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
             position.resumes = position.transcript is not None and not position.is_under_way

@@ -124,10 +124,10 @@ class ReflectiveStrategy:
         reopened = [step for step in completed_steps(plan) if open_queries(state, step)]
         executing = {"status": NodeStatus.EXECUTING}
         state.plan = plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
-        pauses_of_steps = [opened for opened in state.open_pauses if opened.unit.iteration_ended]
-        state.open_pauses = [] if redo_analysis or reopened else pauses_of_steps
+        if redo_analysis or reopened or (state.open_pause and not state.open_pause.unit.iteration_ended):
+            state.open_pause = None
         if position.next_unit in (UnitKind.STEP, UnitKind.SYNTHESIS):
-            has_work = pending_steps(state.plan) or redo_analysis or state.open_pauses
+            has_work = pending_steps(state.plan) or redo_analysis or state.open_pause
             position.next_unit = UnitKind.STEP if has_work else UnitKind.SYNTHESIS
         position.finished, position.rewritten = False, False
         if position.assumption:

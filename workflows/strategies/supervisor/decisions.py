@@ -241,19 +241,6 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     return _pause(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
 
 
-def decide_provisionally(state: ResearchState, gate: GateResult, *, can_change: bool) -> Pause | None:
-    """Return the decision under which a gathering starts while the model still reflects on the phase before it.
-
-    A gathering asks no model, so guidance cannot reach it: the analysis is the first that can use it. None where the
-    next phase is no gathering, or where a retry is due or just over.
-    """
-    retried = was_retried(state, gate.phase, state.iteration)
-    if gate.phase not in (Phase.PLANNING, Phase.REFINEMENT) or not gate.valid or retried:
-        return None
-    pause = decide(state, gate, None, can_change=can_change)
-    return None if pause.action is Action.COMPLETE else pause
-
-
 def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
     """Return the issues that doing the phase again might cure: a retry and a note are about these.
 
@@ -367,7 +354,7 @@ def reposition(state: ResearchState, *, redo_analysis: bool) -> None:
     before = SupervisorPosition.read(state).next_phase
     _reposition(state, redo_analysis=redo_analysis)
     if SupervisorPosition.read(state).next_phase != before or redo_analysis:
-        state.open_pauses = []
+        state.open_pause = None
 
 
 def _reposition(state: ResearchState, *, redo_analysis: bool) -> None:

@@ -22,7 +22,6 @@ from workflows.strategies.supervisor.decisions import (
     apply_pause,
     curable_issues,
     decide,
-    decide_provisionally,
     evaluate,
     phase_outputs,
     reflection_prompt,
@@ -67,7 +66,7 @@ class SupervisorStrategy:
         )
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Record the gate of the phase, and decide whether a gathering may start while the model reflects."""
+        """Record the gate of the phase, and name the question to the model that reflects on it."""
         phase, state = Phase(unit.name), run.state
         gate = evaluate(phase, state)
         outputs = phase_outputs(phase, state)
@@ -75,11 +74,7 @@ class SupervisorStrategy:
             outputs["should_iterate"] = should_iterate(state)
         record_gate(run, gate, outputs, curable_issues(state, gate))
         question = question_of(run, gate, reflection_prompt(phase, state))
-        opened = OpenPause(unit=unit, moment=run.moment(), gate=gate, question=question)
-        if question is not None and not run.resolved.hook:
-            opened.meanwhile = decide_provisionally(state, gate, can_change=unit.can_change)
-            state.pause = opened.meanwhile or state.pause
-        return opened
+        return OpenPause(unit=unit, moment=run.moment(), gate=gate, question=question)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Apply the reflection, call the hook, decide, record. Raises ValueError for a pause without a gate."""
@@ -90,8 +85,6 @@ class SupervisorStrategy:
         _record_reflection(run, opened)
         await call_hook(run, phase, reflection_prompt(phase, run.state))
         pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
-        if opened.meanwhile is not None and phase == Phase.REFINEMENT:
-            pause = opened.meanwhile  # no reflection changes it, and its follow-ups are gathered by now
         run.state.pause = pause
         _note_issues(run, opened, opened.gate, pause)
         _record_decision(run, opened, pause)
@@ -113,7 +106,7 @@ class SupervisorStrategy:
         reported = state.result is not None and state.result.files is not None
         units = []
         for place, (phase, label) in enumerate(LABELS.items()):
-            finished = reported or (place == current and bool(state.open_pauses))
+            finished = reported or (place == current and state.open_pause is not None)
             started = state.phase is not None and state.result is None
             mark = mark_of(place, current, finished=finished, started=started)
             detail = phase_summary(state, phase) if finished or place < current else ""
@@ -137,9 +130,6 @@ class SupervisorStrategy:
         output = await run.ask(PLANNER, "plan", request)
         queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
         changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
-        if state.sources or state.candidates:
-            # A late reflection demands another plan: results of the first one are void.
-            state.sources, state.aliases, state.candidates, state.duplicates = {}, {}, [], 0
         run.draft_plan(output.research_brief, queries)
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
