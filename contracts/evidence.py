@@ -423,8 +423,6 @@ class QueryRecord(Contract):
 
     text: str
     """The query as it was sent: capitals mark names."""
-    normalized_text: str
-    """Its words for comparing, see `workflows.rules.query_matching.normalized_query`."""
     provider: str
     source_type: str = "web"
     sub_query_id: str

@@ -21,7 +21,6 @@ def record_of(query: PlanNode, provider: str, *, found: int | None, source_type:
     """Return the record of a query; `found` is the number of hits, None if the search failed."""
     return QueryRecord(
         text=query.text,
-        normalized_text=normalized_query(query.text),
         provider=provider,
         source_type=source_type,
         sub_query_id=query.id,

@@ -1,4 +1,4 @@
-"""What of a text a terminal gets."""
+"""Text made safe for a terminal."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What was used, added up."""
+"""Sums of usage."""
 
 from hypothesis import given
 from hypothesis import strategies as st
