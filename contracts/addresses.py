@@ -37,7 +37,7 @@ TRACKING_NAMES: Final = frozenset(
     phpsessid rb_clickid ref_src ref_url s_cid s_kwcid srsltid trk trkcampaign ttclid twclid vero_conv vero_id
     wbraid wickedid wt.mc_id xtor yclid ysclid""".split()
 )
-"""Parameters that say who led to a page or whose visit it is, never which page it is."""
+"""Parameters about the visit to a page, never about its identity."""
 
 TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "piwik_", "hsa_", "at_custom", "ns_mchannel", "ns_campaign")
 """The same, for families of names."""
@@ -57,7 +57,7 @@ REMEMBERED: Final = 8_192
 
 
 def _to_respell(plain: str) -> re.Pattern[str]:
-    """Finds what may need another spelling: escapes, and characters that may not stand for themselves."""
+    """Match escapes, and characters that must be escaped."""
     return re.compile(rf"%([0-9A-Fa-f]{{2}})|([^{plain.removesuffix('-')}{SEPARATORS}-])", re.DOTALL)
 
 
@@ -161,7 +161,7 @@ def _respell(text: str, doubtful: re.Pattern[str], plain: re.Pattern[str]) -> st
 
 
 DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s\"{}|\\^`]{1,200}")
-"""Old ones hold `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
+"""Old ones contain `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
 MAY_NAME: Final = re.compile(r"10\.|%|arxiv|nature", re.IGNORECASE)
 LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
 ESCAPE: Final = re.compile(r"%([2-7][0-9A-F])")
@@ -173,7 +173,7 @@ PUBLISHERS: Final = (
     "nejm.org", "plos.org", "pnas.org", "royalsocietypublishing.org", "rsc.org", "sagepub.com", "science.org",
     "springer.com", "tandfonline.com", "wiley.com", "worldscientific.com",
 )  # fmt: skip
-"""Sites whose own pages carry the identifier of the work that they show. A page of another site about a work (a
+"""Sites whose own pages carry the identifier of their work. A page of another site about a work (a
 review, a citation index, a forgery) may carry it too: that is not the work."""
 
 PLACE: Final = re.compile(
@@ -199,7 +199,7 @@ LONGEST: Final = 2_048
 
 @lru_cache(maxsize=REMEMBERED)
 def doi_of(text: str | None) -> str | None:
-    """The identifier, in lower case, that a text is (`10.1000/1`, `doi:10.1000/1`) or that an address stands for.
+    """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`) or of an address.
 
     Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. None for
     anything else, and for what is no identifier to its end: many may begin alike. Never raises.
@@ -243,7 +243,7 @@ def _clean(written: str) -> str | None:
 
 
 def _trim(doi: str) -> str:
-    """Without what the sentence around it left at the end; identifiers themselves may hold pairs of brackets."""
+    """Remove punctuation of the sentence at the end; identifiers themselves may contain pairs of brackets."""
     before = ""
     while doi != before:
         before, doi = doi, doi.rstrip(".,;:/")
@@ -260,7 +260,7 @@ def digest(text: str) -> str:
 
 
 def short_hash(*parts: object) -> str:
-    """Ten hexadecimal digits that stand for the parts in their order: for names that are not worth forging."""
+    """Hash the parts in their order to ten hexadecimal digits, for names that are not worth forging."""
     return long_hash(*parts)[:10]
 
 

@@ -34,9 +34,9 @@ class AgentTask(CompactModel):
     node: str = ""
     """The node of the run's plan that it works on, to which what it finds belongs; empty: the one with its own id."""
     seconds: float | None = None
-    """After so long it ends its work and reports what it has; None: as its strategy's preset says."""
+    """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
     most_seconds: float | None = None
-    """After so long nobody waits for it any more; None: as its strategy's preset says."""
+    """Time after which the run goes on without it; None: the preset of its strategy."""
     continues: str = ""
     """Id of an earlier agent of the run whose findings, sources and `continuation` it begins with; empty for none."""
     given: dict[str, Any] = {}
@@ -187,7 +187,7 @@ class AgentRequest(CompactModel):
     packed_before: str = ""
     """The `AgentFindings` of the agent that it continues."""
     packed_state: str = ""
-    """Its own state, where its history begins anew."""
+    """Its own state, for a new history of the same agent."""
 
     def ledger(self) -> Ledger:
         """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""

@@ -24,7 +24,7 @@ class PrepareRequest(CompactModel):
     request_json: str
     """The validated request."""
     continued: bool = False
-    """True when the history starts anew: the session's own resolution stays as it is."""
+    """True for a new history of the same run: the resolution of its session stays."""
 
 
 class Prepared(CompactModel):
@@ -64,7 +64,7 @@ class QueueTurn(CompactModel):
     waiting: int = 0
     """Number of waiting runs."""
     pause_seconds: float = 0.0
-    """When to ask again."""
+    """Time until the next request for the place."""
 
 
 class SearchRequest(CompactModel):
@@ -86,7 +86,7 @@ class SearchRequest(CompactModel):
     domains_deny: list[str] = []
     language: str | None = None
     published_from: str | None = None
-    """ISO date of the earliest publication, where the provider can tell."""
+    """ISO date of the earliest publication, where the provider knows dates."""
     published_to: str | None = None
     earlier_entry: str = ""
     """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""

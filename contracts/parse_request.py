@@ -85,7 +85,7 @@ def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
     A resumed run has the strategy of its session.
     """
     if name in PLANNED:
-        return []  # said already
+        return []  # `unavailable` has a line for it
     if name not in [strategy.name for strategy in list_declared()]:
         return ["strategy: no installed package declares it; install the one that the run was begun with"]
     strategy = declaration(name)

@@ -1,4 +1,4 @@
-"""The plan of a run, and the questions that a person is asked about it."""
+"""The plan of a run, and the questions to a person about it."""
 
 import shlex
 from enum import StrEnum
@@ -113,7 +113,7 @@ class PlanNode(Contract):
     rationale: str = ""
     priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
-    """`plan`, or `gap:<gap id>` when a refinement asked for it."""
+    """`plan`, or `gap:<gap id>` of a refinement."""
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""

@@ -8,7 +8,7 @@ from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
 
 RESERVE_SHARE = 1 / 6
-"""Share of a deadline kept for writing when a request names its own deadline."""
+"""Share of a request's own deadline that is reserved for writing."""
 
 
 def depth_of(depth: Depth) -> Depth:

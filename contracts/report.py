@@ -125,7 +125,7 @@ class ReportCitation(Contract):
     number: int
     source_id: str
     label: str = ""
-    """The words of the link that stands for the number in the text; empty where `[number]` does."""
+    """Text of the link in place of `[number]`; empty for a plain number."""
 
 
 class ReportNode(Contract):

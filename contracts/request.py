@@ -48,7 +48,7 @@ class OnDeadline(StrEnum):
 
 
 class Clarify(StrEnum):
-    """True if a person is asked what the question means."""
+    """Questions to a person about the meaning of the question."""
 
     OFF = "off"
     AUTO = "auto"
@@ -56,7 +56,7 @@ class Clarify(StrEnum):
 
 
 class Approve(StrEnum):
-    """True if a person must approve the plan, and how."""
+    """Approval of the plan by a person."""
 
     NONE = "none"
     PLAN = "plan"
@@ -91,7 +91,7 @@ class Uncited(StrEnum):
     """Treatment of a model's assertions that cite no passage."""
 
     MARK = "mark"
-    """They stay, and are told apart as the writer's own."""
+    """They stay, marked as the writer's own."""
     REMOVE = "remove"
 
 
@@ -107,7 +107,7 @@ class SearchPolicy(StrEnum):
     """Share of several providers in a query."""
 
     FAN_OUT = "fan_out"
-    """Each one is asked; their hits are taken in turns."""
+    """All providers; their hits are taken in turns."""
     FIRST_SUCCESS = "first_success"
     """One after the other, for each type of source until one finds something of it."""
 
@@ -122,7 +122,7 @@ class SourceType(StrEnum):
 
 ProviderName = Annotated[str, StringConstraints(pattern=PROVIDER.pattern)]
 Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=253, pattern=DOMAIN.pattern)]
-"""A host name; it stands for everything below it, too."""
+"""A host name, with everything below it."""
 
 
 Exclusion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -170,9 +170,9 @@ class Limits(StrictContract):
     max_searches_per_step: int | None = Field(default=None, ge=1, le=20)
     max_reads_per_step: int | None = Field(default=None, ge=1, le=100)
     agent_seconds: float | None = Field(default=None, ge=1, le=86_400)
-    """After so long an agent ends its work and reports what it has."""
+    """Time after which an agent ends its work and reports its findings."""
     agent_wait_seconds: float | None = Field(default=None, ge=1, le=86_400)
-    """After so long nobody waits for an agent any more."""
+    """Time after which the run goes on without the agent."""
     max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
     """Time that a person is waited for each time; it costs the run no time."""
 
@@ -289,7 +289,7 @@ def _within(year: int, month: int, day: int) -> str:
 
 
 EARLIER: Final = "earlier"
-"""The name under which an earlier run stands among the providers."""
+"""Name of the provider that offers the sources of an earlier run."""
 SUMMARY_CHARACTERS: Final = 4_000
 
 
@@ -303,4 +303,4 @@ class FollowUp(Contract):
     entry: str = ""
     """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
     sources: int = 0
-    """Number of of them there are."""
+    """Number of its sources."""

@@ -79,9 +79,9 @@ class EffectiveLimits(Contract):
     max_searches_per_step: int = 0
     max_reads_per_step: int = 0
     agent_seconds: float = 0
-    """After so long an agent ends its work and reports what it has; 0 where a strategy has no agents."""
+    """Time after which an agent ends its work and reports its findings; 0 where a strategy has no agents."""
     agent_wait_seconds: float = 0
-    """After so long nobody waits for an agent any more."""
+    """Time after which the run goes on without the agent."""
 
 
 class EffectiveGates(Contract):
@@ -177,7 +177,7 @@ class ResolvedResearch(Contract):
     reasoning_tiers: list[str] = []
     """Tiers whose models reason by themselves before they answer."""
     providers: list[ProviderChoice] = []
-    """In the order in which they are asked; only the available ones are."""
+    """Providers in the order of their use; only available ones are used."""
     search: EffectiveSearch = EffectiveSearch()
     corpus: CorpusSnapshot | None = None
     web: bool = False

@@ -68,7 +68,7 @@ class Unit(BaseModel):
     can_change: bool = True
     """True if doing it again would have a different input."""
     iteration_ended: bool = False
-    """True if the history may start anew after it."""
+    """True if a new history may begin after it."""
 
 
 class OpenPause(BaseModel):

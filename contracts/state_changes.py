@@ -1,6 +1,6 @@
 """One JSON value as a change of another: a checkpoint sends what is new since the last one. Pure.
 
-A change is a list whose first item says what it does: `["="]` nothing, `["=", value]` replaces, `["{", {key: change},
+A change is a list whose first item names its kind: `["="]` nothing, `["=", value]` replaces, `["{", {key: change},
 [removed keys]]` changes an object, `["[", {index: change}, [further items]]` changes a list that only grew.
 """
 

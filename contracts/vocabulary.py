@@ -45,7 +45,7 @@ class RunStatus(StrEnum):
 
 
 AWAITING: Final = (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL)
-"""A person is waited for; the clock of the run stands still."""
+"""The run waits for a person, and its clock is stopped."""
 
 
 class Outcome(StrEnum):
@@ -121,7 +121,7 @@ STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
     StopReason.USER_CANCELLED: "the user cancelled the run",
     StopReason.INTERNAL_ERROR: "an internal error ended the run",
 }
-"""Each reason as reports and limitations say it."""
+"""Each reason in words, for reports and limitations."""
 
 
 class Completeness(StrEnum):

@@ -129,7 +129,7 @@ def test_words_and_numbers_out_of_the_vocabulary_are_read_with_care() -> None:
 
 
 def test_searches_of_a_step_are_new_and_its_first_turn_has_one() -> None:
-    """Where a model names none, the step's own words are searched; later that ends the step."""
+    """Without queries of a model the step's own words are searched; in later turns the step ends."""
     first = reflective_roles.ResearchStepInput(step_title="Locks", asked=["A"], most_queries=2)
     assert fitted(reflective_roles.QueriesAnswer, first, queries=["a", "b", "c", "d"])[0].queries == ["b", "c"]
     assert fitted(reflective_roles.QueriesAnswer, first, queries=["a"])[0].queries == ["Locks"]

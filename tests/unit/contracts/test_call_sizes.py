@@ -31,7 +31,7 @@ SCRIPTS = {
     "greek": "Η μηχανή παγώνει τις παλιές γραμμές. ",
 }
 CHARACTERS_PER_TOKEN = {"signs": 3.0, "english": 4.0, "chinese": 1.2, "greek": 2.0}
-"""What tokenizers make of them, on the careful side."""
+"""A careful figure for usual tokenizers."""
 
 
 def text_of(script: str, characters: int) -> str:
@@ -148,7 +148,7 @@ def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
 
 
 def test_the_reserve_for_a_report_covers_the_report() -> None:
-    """What is kept before there are findings is enough for writing from thirty of them."""
+    """The reserve before there are findings is enough for a report of thirty findings."""
     role, request, _ = next(item for item in requests("english", largest=False) if item[0] is roles.SYNTHESIZER)
     assert worst_call(role, request).tokens <= worst_report(30).tokens
 

@@ -1,4 +1,4 @@
-"""Messages that leave out what has its default value."""
+"""Messages without default values."""
 
 from contracts.evidence import SearchHit
 from contracts.messages import SearchResponse
@@ -27,7 +27,7 @@ def test_an_unknown_cost_is_no_default() -> None:
 
 
 def test_people_are_told_everything() -> None:
-    """What a command prints has every field."""
+    """The output of a command has every field."""
     response = SearchResponse(provider="p", hits=[SearchHit(url="https://e.org/a")])
     assert set(response.whole()) == set(SearchResponse.model_fields)
     assert set(response.whole()["hits"][0]) == set(SearchHit.model_fields)

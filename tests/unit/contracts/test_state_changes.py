@@ -34,7 +34,7 @@ def test_what_did_not_change_is_not_sent() -> None:
 
 @pytest.mark.parametrize("change", [["?", 1, 2], ["["], ["[", {"9": ["=", 1]}, []], ["{", {}, []], [], "="])
 def test_a_change_that_does_not_fit_is_an_error(change: object) -> None:
-    """Nothing is guessed."""
+    """An unfit change raises an error."""
     with pytest.raises(ValueError):
         apply_change([1], change)  # type: ignore[arg-type]
 

@@ -31,7 +31,7 @@ def test_a_timeframe_has_a_first_and_a_last_day(timeframe: str | None, expected:
 
 @given(st.from_regex(Constraints.model_fields["timeframe"].metadata[0].pattern, fullmatch=True))
 def test_every_accepted_timeframe_can_be_used(timeframe: str) -> None:
-    """Whatever a request may say, no workflow fails over it."""
+    """Every accepted timeframe has a first day, so no workflow fails over it."""
     first, last = published_between(timeframe, TODAY)
     assert first is not None
     assert len(first) == 10

@@ -50,7 +50,7 @@ def test_words_stay_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["https://evil.test/x", "WWW.evil.test", "who@evil.test"])
 def test_addresses_are_no_links_by_themselves(text: str) -> None:
-    """What readers of Markdown take for a link without being told is broken where nobody sees it."""
+    """Addresses that Markdown turns into links are broken by an invisible character."""
     shown = as_markdown(f"see {text}", 200, 400)
     assert text not in shown
     assert from_markdown(shown) == f"see {text}"
