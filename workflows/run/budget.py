@@ -116,7 +116,8 @@ class Holdings:
 
     def __init__(self) -> None:
         self._under_way: dict[int, Reservation] = {}
-        self._unexplained = NOTHING
+        self.unexplained = NOTHING
+        """Possible use of calls that were given up; it stays reserved, for it may be billed."""
         self._numbers = count()
         self.changes = 0
         """Counts up whenever something was given back or given up: who waits for room looks again."""
@@ -124,12 +125,7 @@ class Holdings:
     @property
     def held(self) -> Reservation:
         """Everything that a further call must leave untouched."""
-        return total(self._under_way.values()).plus(self._unexplained)
-
-    @property
-    def unexplained(self) -> Reservation:
-        """Possible use of calls that were given up; it stays reserved, for it may be billed."""
-        return self._unexplained
+        return total(self._under_way.values()).plus(self.unexplained)
 
     def open(self, wanted: Reservation) -> int:
         """Reserve; the number is for closing it."""
@@ -140,7 +136,7 @@ class Holdings:
     def close(self, number: int, left: Reservation) -> None:
         """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""
         del self._under_way[number]
-        self._unexplained = self._unexplained.plus(left)
+        self.unexplained = self.unexplained.plus(left)
         self.changes += 1
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError, ChildWorkflowError
 
 from contracts.agents import AgentRequest, AgentTask, TaskResult
 from contracts.outcome import Guidance
@@ -151,29 +150,6 @@ async def test_planted_words_reach_no_request_to_a_model(tmp_path: Path) -> None
     assert run.state.usage.model_calls == 3
 
 
-@pytest.mark.parametrize("at_once", [1, 3])
-async def test_never_more_agents_than_allowed_and_the_queue_is_recorded(tmp_path: Path, at_once: int) -> None:
-    """Five asked: so many work side by side, the others are queued, which decisions and events tell (S3-018, S3-049)."""
-    run = await run_of(World(tmp_path))
-    results = await run.spawn(errands(*QUESTIONS), at_once)
-    assert host_of(run).agents_at_once == at_once
-    assert [result.agent_id for result in results] == [f"agent-{n}" for n in range(1, 6)]
-    dispatch = next(one for one in run.state.decisions if one.action == "dispatch")
-    assert dispatch.outputs == {
-        "agents": [f"agent-{n}" for n in range(1, 6)],
-        "at_once": at_once,
-        "queued": 5 - at_once,
-    }
-    kinds = [event.type for event in run.state.events if event.type.startswith("agent")]
-    assert kinds[0] == "agents.branching"
-    assert kinds.count("agent.queued") == 5 - at_once
-    assert kinds.count("agent.started") == kinds.count("agent.finished") == 5
-    branches = {
-        event.data["agent"]: event.data["branch"] for event in run.state.events if event.type == "agent.started"
-    }
-    assert branches == {f"agent-{n}": n - 1 for n in range(1, 6)}
-
-
 async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
     """The first agent answers last; the state and the report are those of a run in which it answered first."""
     reports = []
@@ -294,30 +270,6 @@ async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tm
     assert run.state.usage.searches == before + 1
 
 
-async def test_a_failed_agent_is_a_result_and_the_others_count(tmp_path: Path) -> None:
-    """What nobody foresaw in one agent costs its own branch, never the run (S3-022, S3-045)."""
-    run = await run_of(World(tmp_path))
-    host, usual = host_of(run), host_of(run).run_agent
-
-    async def failing(request: AgentRequest, workflow_id: str) -> TaskResult:
-        if request.task.id == "agent-2":
-            error = ChildWorkflowError(
-                "failed", namespace="", workflow_id=workflow_id, run_id="", workflow_type="research-agent",
-                initiated_event_id=1, started_event_id=2, retry_state=None,
-            )  # fmt: skip
-            error.__cause__ = ApplicationError("a page was too heavy")
-            raise error
-        return await usual(request, workflow_id)
-
-    host.run_agent = failing  # type: ignore[method-assign]
-    results = await run.spawn(errands(*TASKS))
-    assert [result.is_stub for result in results] == [False, True, False]
-    assert results[1].problem == "it failed: a page was too heavy"
-    assert [record.status for record in run.state.agents] == [AgentStatus.DONE, AgentStatus.FAILED, AgentStatus.DONE]
-    assert run.state.failed_branches == ["agent-2: it failed: a page was too heavy"]
-    assert run.state.findings
-
-
 @pytest.mark.parametrize("reason", [StopReason.USER_STOPPED, StopReason.BUDGET_TIME])
 async def test_a_stopped_run_takes_over_what_its_agents_have(tmp_path: Path, reason: StopReason) -> None:
     """They are told to stop, give what they have, and make no further call; then the work is over (S3-033, S3-064)."""
@@ -338,29 +290,6 @@ async def test_a_stopped_run_takes_over_what_its_agents_have(tmp_path: Path, rea
     assert cut.stop_reason is reason
     assert {finding.sub_query_id for finding in run.state.findings} > {"agent-1"}
     assert [name for name, _ in host.calls[calls:]] == []
-
-
-async def test_what_was_merged_is_not_done_again(tmp_path: Path) -> None:
-    """Rebuilt from JSON, only tasks that are not over are given again, with what they knew and might use before."""
-    run = await run_of(World(tmp_path))
-    host = host_of(run)
-    gate = Gate(host, TASKS[2])
-    work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
-    await all_but_one(host, gate, 3)
-    text = run.state.model_dump_json()
-    first = host.agents[2]
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)
-    again = ResearchRun(ResearchState.model_validate_json(text), Inbox(), host)
-    host.agents.clear()
-    gate.opened.set()
-    results = await again.spawn(errands(*TASKS))
-    (asked,) = host.agents
-    assert asked.resolved.limits == first.resolved.limits
-    assert asked.packed_ledger == first.packed_ledger
-    assert [result.is_stub for result in results] == [False] * 3
-    assert [record.starts for record in again.state.agents] == [1, 1, 2]
-    assert again.state.agents[2].workflow_id.endswith("agent-3/again-2")
 
 
 async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:

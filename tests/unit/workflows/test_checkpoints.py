@@ -9,12 +9,11 @@ from temporalio.exceptions import ApplicationError
 from contracts import activities, failures
 from contracts.messages import Prepared, PrepareRequest, SaveRequest, SessionRef
 from contracts.state import PACKED_EVENTS, ResearchState, Unit
-from contracts.vocabulary import Outcome
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
+from tests.unit.workflows.test_supervisor_strategy import QUESTION
 from workflows.driver import Driver
 from workflows.run.checkpoints import UNSAVED, resume_state
 from workflows.run.inbox import Inbox
@@ -74,30 +73,6 @@ async def begun(world: World, *, again: bool = False) -> ResearchRun:
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + ready.resolved.limits.deadline_seconds
     return ResearchRun(state, Inbox(), host, stored=stored)
-
-
-async def test_killed_after_any_unit_a_run_goes_on_after_it(tmp_path: Path) -> None:
-    """Each unit is done by processes of its own that know the stores alone; the report is that of one run (S0-130, S0-131)."""
-    whole = World(tmp_path / "whole")
-    undisturbed = await begun(whole)
-    await Driver(undisturbed, SupervisorStrategy()).conduct()
-    units, outcome = 0, None
-    searches = reads = 0
-    while outcome is None:
-        world = World(tmp_path / "pieces")
-        run = await begun(world, again=units > 0)
-        before = run.state.phase
-        try:
-            outcome = await Driver(run, KilledAfter(1), stored=units > 0).conduct()
-        except Killed:
-            units += 1
-            assert run.state.phase != before, "a unit that was saved is not done again"
-        searches, reads = searches + len(world.corpus.searches), reads + len(world.corpus.reads)
-        await world.close()
-    assert units >= 4
-    assert outcome is Outcome.COMPLETED
-    assert await report_of(world, run.state) == await report_of(whole, undisturbed.state)
-    assert (searches, reads) == (len(whole.corpus.searches), len(whole.corpus.reads))
 
 
 async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:

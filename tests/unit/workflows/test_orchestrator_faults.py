@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NodeStatus, Outcome, RunStatus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import blocks, called
@@ -21,7 +21,6 @@ from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Answered, Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
-from workflows.strategies.orchestrator.plan import tasks_of
 
 WISH = "Please also look at base backups"
 
@@ -37,45 +36,7 @@ async def resume(world: World, state: ResearchState, **fields: Any) -> ResearchS
     return later
 
 
-def found_by(state: ResearchState) -> set[str]:
-    return {finding.id for finding in state.findings}
-
-
 # --- units -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "activity", ["outline_research", "orchestrate", "work_on_task", "search", "read_source", "analyze_sources"]
-)
-async def test_stopped_within_any_unit_it_goes_on_where_it_was(tmp_path: Path, activity: str) -> None:
-    """Agents at work hand over what they have; resumed, each is given its task again, and no other is sent."""
-    world = World(tmp_path)
-    state, inbox, host = await begin(world, strategy="orchestrator"), Inbox(), world.host()
-    work, calls = host.implementations[activity], []
-
-    async def begin_and_stop(argument: Any) -> Any:
-        calls.append(argument)
-        if len(calls) == 2:
-            inbox.interrupt(StopReason.USER_STOPPED)
-        return await work(argument)
-
-    host.implementations[activity] = begin_and_stop
-    await Driver(ResearchRun(state, inbox, host), OrchestratorStrategy()).conduct()
-    assert state.result is not None
-    if activity == "outline_research":
-        assert state.result.outcome is Outcome.COMPLETED
-        return
-    assert state.result.stop_reason is StopReason.USER_STOPPED
-    later = await resume(world, state)
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    undisturbed, _ = await conduct(World(tmp_path / "undisturbed"))
-    assert found_by(later) == found_by(undisturbed)
-    assert {gap.description for gap in later.unaddressed_gaps()} == {
-        gap.description for gap in undisturbed.unaddressed_gaps()
-    }
-    assert {record.status for record in later.agents} == {AgentStatus.DONE}
-    assert len(tasks_of(later.plan)) == len(tasks_of(undisturbed.plan))
 
 
 class NewHistory(Exception):

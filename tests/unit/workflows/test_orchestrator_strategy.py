@@ -9,23 +9,20 @@ from typing import Any
 import pytest
 
 from contracts.agents import AT_ONCE
-from contracts.presets import preset
-from contracts.request import Depth
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
-from tests.fakes import model_request, orchestrator_work, states, tool_work
-from tests.fakes.conversation import blocks_of
+from tests.fakes import tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import World, model_world
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin, report_of
+from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.orchestrator_strategy import SENT_BY_RULES, OrchestratorStrategy
-from workflows.strategies.orchestrator.plan import CycleUnit, OrchestratorPosition, tasks_of
+from workflows.strategies.orchestrator.plan import OrchestratorPosition, tasks_of
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]
@@ -77,11 +74,6 @@ def requests_of(api: MessagesApi, role: str) -> list[dict[str, Any]]:
     return [request.body for request in api.requests if request.role == role]
 
 
-def first_of_each(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that begin a conversation."""
-    return [body for body in bodies if len(body["messages"]) == 1]
-
-
 # --- whole runs ------------------------------------------------------------------------------------------------------
 async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     """A plan, an agent for each step, and a report from what all of them found (S3-001, S3-005, S3-008)."""
@@ -127,41 +119,6 @@ async def test_the_plan_reaches_orchestrator_and_writer_and_no_agent(tmp_path: P
     assert step in json.dumps(writing[0], ensure_ascii=False)
 
 
-async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A word planted in the question and one in the plan are in no request of any agent, first or later (S3-009)."""
-    sensible = orchestrator_work.outline
-    works(monkeypatch, "orchestrator", sends(*TASKS[:3]))
-    monkeypatch.setattr(
-        model_request.orchestrator_work,
-        "outline",
-        lambda prompt: {
-            **sensible(prompt),
-            "approach": "By plinquorum.",
-            "steps": [{"step": "The plinquorum of vacuuming tables"}],
-        },
-    )
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        fields = {
-            "system_prompt": "The reader wants vexillaria.",
-            "context": [{"question": "What is ombrolith?", "answer": "A stone."}],
-        }
-        query = f"{QUESTION} And what of zanzaquil?"
-        state = await begin(world, strategy="orchestrator", query=query, **fields)
-        host = world.host()
-        await Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct()
-        await world.close()
-    orchestrated = json.dumps(requests_of(api, "orchestrator"))
-    assert "zanzaquil" in orchestrated
-    assert "plinquorum" in orchestrated
-    of_agents = [*requests_of(api, "agent"), *requests_of(api, "analyzer")]
-    assert len(first_of_each(requests_of(api, "agent"))) == 3
-    for word in ("zanzaquil", "plinquorum", "vexillaria", "ombrolith"):
-        assert word not in json.dumps(of_agents)
-    told = [opening_of(body) for body in first_of_each(requests_of(api, "agent"))]
-    assert all(any(task in text for text in told) for task in TASKS[:3])
-
-
 # --- dispatch --------------------------------------------------------------------------------------------------------
 async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
@@ -180,56 +137,6 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
     # All of them are back before the orchestrator speaks again.
     second = requests_of(api, "orchestrator")[1]
     assert len(answered(second)) == 5
-
-
-async def test_a_task_that_does_not_stand_by_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call is answered with what is wrong; the orchestrator words it anew, and the run goes on (S3-037, S3-055)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            wrong = {"task": "Find out about step 2 of the plan"}
-            return blocks(body, ("research_agent", wrong), ("research_agent", {}), ("search", {"query": "vacuum"}))
-        if len(called(body)) == 3:
-            return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
-    state, host, api, _ = await with_model(tmp_path)
-    first = answered(requests_of(api, "orchestrator")[1])
-    assert "“step 2” means nothing to an agent" in first[0]
-    assert "do not fit research_agent" in first[1]
-    assert "search is no tool" in first[2]
-    assert [agent.task.text for agent in host.agents] == [TASKS[0]]
-    assert state.result is not None
-    assert state.citations
-
-
-async def test_an_agent_is_continued_with_what_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on in its own conversation, searches nothing again, and reports what is new (S3-011, S3-048)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        if not made:
-            return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        if made == ["research_agent"]:
-            return blocks(body, ("think_tool", {"reasoning": "what of locks?"}))
-        if made.count("research_agent") == 1:
-            return blocks(body, ("research_agent", {"task": TASKS[3], "continue_agent": "agent-1"}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
-    state, host, api, world = await with_model(tmp_path)
-    assert [agent.task.continues for agent in host.agents] == ["", "agent-1"]
-    begun = [body for body in requests_of(api, "agent") if TASKS[3] in json.dumps(body["messages"][-1])]
-    assert begun
-    assert TASKS[0] in opening_of(begun[0])
-    assert any(block["type"] == "tool_use" for message in begun[0]["messages"] for block in blocks_of(message))
-    first, second = (record.result for record in state.agents)
-    assert first is not None
-    assert second is not None
-    assert set(first.finding_ids) <= set(second.finding_ids)
-    assert len(world.corpus.searches) == len(set(world.corpus.searches))
-    assert len(world.corpus.reads) == len(set(world.corpus.reads))
 
 
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
@@ -360,13 +267,6 @@ async def test_steps_without_an_agent_are_asked_about_once(tmp_path: Path, monke
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
-async def test_reports_of_agents_are_judged_by_rules(tmp_path: Path) -> None:
-    """A thin report has a remark in the log, and below the report that the orchestrator reads (S3-053)."""
-    state, _ = await conduct(World(tmp_path), depth="light")
-    judged = [item.rationale for item in state.decisions if item.action == "evaluate_report"]
-    assert any("shallow: " in remark for remark in judged)
-
-
 async def test_numbers_mean_the_same_document_in_every_report(tmp_path: Path) -> None:
     """One numbering over all agents, told to the orchestrator, and never changed (S3-022, S3-024 to S3-026)."""
     state, _, api, _ = await with_model(tmp_path)
@@ -425,17 +325,6 @@ async def test_the_report_says_which_agents_there_were(tmp_path: Path) -> None:
     assert state.result is not None
     assert state.result.files is not None
     assert "agent-1: " in await world.content.get_text(state.result.files.html)
-
-
-def test_progress_names_the_plan_each_cycle_and_the_report() -> None:
-    """What status, live view and web UI draw."""
-    state = states.state()
-    state.resolved = states.resolved(strategy="orchestrator", limits=preset("orchestrator", Depth.MEDIUM))
-    state.position = OrchestratorPosition(strategy="orchestrator", next_unit=CycleUnit.CYCLE, cycle=1)
-    shown = OrchestratorStrategy().progress(state)
-    assert [unit.name for unit in shown.units] == ["planning", "cycle-1", "cycle-2", "synthesis"]
-    assert [unit.mark.value for unit in shown.units] == ["done", "done", "running", "waiting"]
-    assert shown.summary == "cycle 2 of at most 7"
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------

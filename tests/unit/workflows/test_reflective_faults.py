@@ -71,18 +71,6 @@ async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypa
     assert brief["brief"] in next(request.prompt for request in requests if request.role == "step_planner")
 
 
-@pytest.mark.parametrize("role", ["coordinator", "investigator", "step_planner", "researcher", "reflector"])
-async def test_a_role_that_answers_nonsense_is_done_by_rules(tmp_path: Path, role: str) -> None:
-    """Repaired once, then done without the model: the run goes on, reports, and says what was degraded."""
-    state, _, world = await asked_of(tmp_path, MessagesApi(by_role={role: "hopeless"}), depth="light")
-    assert state.result is not None
-    assert state.result.outcome is Outcome.PARTIAL
-    assert state.citations
-    assert f"{role}: done without the model, whose answers could not be used" in state.result.degraded
-    assert state.engine_by_role[role] == "extractive"
-    assert "without the model" in await report_of(world, state)
-
-
 async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
     """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
     state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"responder": "empty"}), mode="direct")
@@ -229,22 +217,6 @@ async def test_a_step_whose_searches_failed_is_done_by_a_resumed_run(tmp_path: P
     assert later.result is not None
     assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
     assert {step.status for step in later.plan.steps} == {NodeStatus.COMPLETED}
-
-
-async def test_a_background_that_fails_costs_nothing_but_its_titles(tmp_path: Path) -> None:
-    """The planner plans without it, and the run is complete."""
-    world, planned = World(tmp_path), [False]
-    state = await begin(world, strategy="reflective", depth="light")
-    failing(world, while_asked=lambda _: not planned[0])
-    driver = Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy())
-    for _ in range(3):
-        await driver.step()
-    planned[0] = True
-    await driver.conduct()
-    assert ReflectivePosition.of(state).background == []
-    assert any("background search failed" in event.text for event in state.events)
-    assert state.result is not None
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
 class NewHistory(Exception):

@@ -53,16 +53,6 @@ async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
         assert text[item.start : item.end].strip()
 
 
-async def test_an_unanswerable_question_is_admitted(tmp_path: Path) -> None:
-    """Nothing answers: outcome empty, no citation, and the report says so (C0-13, C0-24)."""
-    world = World(tmp_path)
-    state = await begin(world, query="What does CockroachDB charge for quantum replication?")
-    outcome = await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
-    assert outcome is Outcome.EMPTY, (state.findings, state.failed_branches)
-    assert state.citations == []
-    assert "CockroachDB" in await report_of(world, state)
-
-
 async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
     """Each phase has a dispatch, an evaluation and a decision, in order (S0-080, S0-083 to S0-091, S0-093, S0-183)."""
     world = World(tmp_path)

@@ -13,7 +13,6 @@ from temporalio.exceptions import ActivityError
 from contracts import strategies
 from contracts.canary import STEERED_NOTE
 from contracts.roles import RoleSpec
-from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
@@ -86,17 +85,6 @@ async def test_a_turn_has_a_cap_on_its_output(tmp_path: Path) -> None:
     thoughts = capabilities_of(api.base_url, "test-model").reasoning_tokens
     assert {request.body["max_tokens"] for request in api.requests} == {ASKER.output_tokens + thoughts}
     assert turn.account.engine is EngineKind.EXTRACTIVE
-
-
-async def test_a_turn_is_paid_once(tmp_path: Path) -> None:
-    """Who comes back after the answer was stored takes it from the journal, and stores the same transcript."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, world):
-        before = run.state.pack()
-        turns = await converse(run)
-        again = await converse(ResearchRun(ResearchState.unpack(before), Inbox(), world.host()))
-    assert [turn.transcript for turn in again] == [turn.transcript for turn in turns]
-    assert len(api.calls) == 3
 
 
 async def test_a_turn_of_no_use_is_repaired(tmp_path: Path) -> None:
