@@ -88,7 +88,7 @@ class RecordsActivities:
         """Return place 0 once the run may start, else only news of its place: Temporal retries without an event."""
         async with attempt(RECORDS):
             turn = await self._queue.take(request.research_id, request.tenant)
-            if turn.place and not is_news(turn.place, request.told):
+            if turn.place and not is_news(turn.place, request.known_place):
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
             return turn
 

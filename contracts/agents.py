@@ -124,7 +124,7 @@ class TaskResult(CompactModel):
     problem: str = ""
     """Reason for less than expected, in one line; empty where the agent finished its work."""
     is_stub: bool = False
-    """True if nothing came from the agent itself: it was not waited for any longer, it failed, or it never began."""
+    """True if nothing came from the agent itself: it was too late, it failed, or it never began."""
     report: AgentReport = AgentReport()
     finding_ids: list[str] = []
     source_ids: list[str] = []

@@ -68,16 +68,16 @@ class ReportDraft(Contract):
     evidence_ids: list[str] = []
     """Evidence cited, in order of first appearance."""
     unresolved_markers: list[str] = []
-    """Markers that named nothing known; removed from the draft and reported."""
+    """Unknown markers, removed from the draft and reported."""
     foreign_urls: list[str] = []
     """Addresses outside the source registry; removed from the draft and reported."""
     confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1
     kind: ReportKind = ReportKind.REPORT
     direct: bool = False
-    """True for an answer without research, which cites nothing."""
+    """True for an answer without research, without citations."""
     empty: bool = False
-    """True for the brief without any finding, which cites nothing."""
+    """True for the brief without any finding, without citations."""
 
 
 ASKED_BY_PERSON: Final = "steer"
@@ -176,7 +176,7 @@ class Verdict(StrEnum):
     CONTRADICTED = "contradicted"
     NOT_ENOUGH_INFORMATION = "not_enough_information"
     UNVERIFIED = "unverified"
-    """Nobody judged it, or the judge gave no usable answer: never counted as supported."""
+    """Without a verdict, or without a usable one: never counted as supported."""
 
 
 class CheckMethod(StrEnum):
@@ -239,7 +239,7 @@ class ClaimVerdict(CompactModel):
     score: float | None = None
     """Certainty, 0 to 1; None where unknown."""
     importance: float | None = None
-    """Importance for the report, 0 to 1; None where nobody weighed it."""
+    """Importance for the report, 0 to 1; None where unknown."""
 
 
 class VerdictsEntry(CompactModel):

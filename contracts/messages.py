@@ -52,7 +52,7 @@ class TurnRequest(CompactModel):
 
     research_id: str
     tenant: str = "default"
-    told: int = 0
+    known_place: int = 0
     """Place in the queue as the run knows it; 0 for none yet."""
 
 

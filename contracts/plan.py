@@ -37,7 +37,7 @@ class Clarification(Contract):
 
     rounds: list[QuestionRound] = []
     done: bool = False
-    """True if nothing more will be asked."""
+    """True if there are no more questions."""
 
 
 class Waiting(Contract):

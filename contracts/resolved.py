@@ -247,7 +247,7 @@ class Permission(CompactModel):
 
     @property
     def is_valid(self) -> bool:
-        """True if nothing had to be approved, or a plan was."""
+        """True if no approval was needed, or a plan was approved."""
         return self.approve is Approve.NONE or (self.plan_version or 0) > 0
 
 

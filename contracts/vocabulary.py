@@ -61,7 +61,7 @@ class Outcome(StrEnum):
 
 
 class ReportKind(StrEnum):
-    """Kind of a report: statements of a model, or passages that nobody judged."""
+    """Kind of a report: statements of a model, or unjudged passages."""
 
     REPORT = "report"
     PASSAGES = "passages"
@@ -259,4 +259,4 @@ class AgentStatus(StrEnum):
     CUT_OFF = "cut_off"
     """The run ended or was stopped while it worked: a resumed run may give its task again."""
     FAILED = "failed"
-    """The agent brought nothing."""
+    """It ended without a result."""

@@ -219,7 +219,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         """
         place = 0
         while True:
-            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, told=place)
+            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
             work = self._host.execute(activities.TAKE_TURN, argument, turn_options())
             turn = await (self._or_stopped(work) if begun else self._unless_stopped(work))
             if turn is None or not turn.place:

@@ -227,7 +227,7 @@ async def test_only_news_of_a_place_end_the_call(records: Records, place: int, k
     """The turn itself, another place, the last few; else the server tries again, however often, without an event."""
     records.world.queue = Queue(place)
     [work] = [each for each in records.world.activities() if each.__name__ == "take_turn"]
-    env, request = environment(), TurnRequest(research_id="r-1", told=known)
+    env, request = environment(), TurnRequest(research_id="r-1", known_place=known)
     env.info = replace(env.info, attempt=5_000, heartbeat_details=({"reported": 4_999},))
     if is_new:
         assert (await env.run(work, request)).place == place
