@@ -217,15 +217,15 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
 
         One that has begun has something to report from, or to go on with: it waits no longer once it is stopped.
         """
-        told = 0
+        place = 0
         while True:
-            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=told)
+            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
             work = self._host.execute(activities.TAKE_TURN, argument, turn_options())
             turn = await (self._or_stopped(work) if begun else self._unless_stopped(work))
             if turn is None or not turn.place:
                 self._queued = None
-                return bool(told)
-            self._queued, told = queued_status(resolved, turn), turn.place
+                return bool(place)
+            self._queued, place = queued_status(resolved, turn), turn.place
             self._details.renew()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:

@@ -77,9 +77,9 @@ class PersonMessages:
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
         """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
-        said = inbox.read_answers(self._state, self._inbox.replies, answers, round)
-        self._inbox.replies.append(said)
-        return "taken: the run goes on with your answers" if any(said.answers) else "taken: the run goes on without"
+        taken = inbox.read_answers(self._state, self._inbox.replies, answers, round)
+        self._inbox.replies.append(taken)
+        return "taken: the run goes on with your answers" if any(taken.answers) else "taken: the run goes on without"
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
@@ -99,11 +99,11 @@ class PersonMessages:
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
-        said = inbox.read_revision(self._state, self._inbox.replies, revision, version)
-        self._inbox.replies.append(said)
-        if said.plan is None:
+        taken = inbox.read_revision(self._state, self._inbox.replies, revision, version)
+        self._inbox.replies.append(taken)
+        if taken.plan is None:
             return self._rebuilt()
-        return f"taken: the plan is version {said.plan.version} now; approve it to begin"
+        return f"taken: the plan is version {taken.plan.version} now; approve it to begin"
 
     @revise_plan.validator
     def _check_revision(self, revision: Any, version: Any = None) -> None:

@@ -176,8 +176,8 @@ def spent_by(error: ActivityError) -> Usage:
     """Return the cost of a failed call, of all its attempts as far as the last one reported."""
     cause = error.cause
     beats = cause.last_heartbeat_details if isinstance(cause, ActivityTimeout) else ()
-    told = _first_dict(beats) or details_of(cause)
-    return Usage.model_validate(told.get("usage") or {})
+    details = _first_dict(beats) or details_of(cause)
+    return Usage.model_validate(details.get("usage") or {})
 
 
 def describe_unstarted(error: ActivityError) -> str:

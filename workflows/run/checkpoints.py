@@ -31,8 +31,8 @@ class _Snapshot:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "_Snapshot":
-        told = without_entry_texts(state)
-        return cls(told, digest_of(told))
+        compact = without_entry_texts(state)
+        return cls(compact, digest_of(compact))
 
 
 class Checkpoints:
@@ -43,13 +43,13 @@ class Checkpoints:
         self._run = run
         self._stored = None if stored is None else _Snapshot.of(stored)
         self._task: asyncio.Task[None] | None = None
-        self._wanted = False
+        self._is_due = False
 
     def save_in_background(self) -> None:
         """Have the newest state saved; while a save is under way, the one after it takes the newest state then."""
         if self._run.state.scope:
             return  # what an agent has is its run's to save
-        self._wanted = True
+        self._is_due = True
         if self._task is None or self._task.done():
             self._take_note_of_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())
@@ -109,8 +109,8 @@ class Checkpoints:
         return await send(_change(None, snapshot))
 
     async def _save_until_newest(self) -> None:
-        while self._wanted:
-            self._wanted = False
+        while self._is_due:
+            self._is_due = False
             await self.save()
 
     def _take_note_of_failure(self) -> None:

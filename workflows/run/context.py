@@ -221,8 +221,8 @@ class RunContext:
 
     def exposes_private_text(self, url: str) -> bool:
         """Return whether an address contains private words: the canary of the run, or words of a person."""
-        told = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
-        private = [self.resolved.system_prompt or "", *told]
+        earlier = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
+        private = [self.resolved.system_prompt or "", *earlier]
         public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]
         return exposes_private_text(url, self.resolved.canary, private, public)
 

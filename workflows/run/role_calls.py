@@ -98,8 +98,8 @@ class RoleCaller:
         self._run.operation_done(step, at.iteration)
         forget_failures(self._run.state, operation)
         if number:
-            told = {"engine": output.account.engine.value, "model": output.account.model}
-            self._run.decided(number, {name: value for name, value in told.items() if value})
+            outputs = {"engine": output.account.engine.value, "model": output.account.model}
+            self._run.decided(number, {name: value for name, value in outputs.items() if value})
         return output
 
     async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, at: Moment) -> O:

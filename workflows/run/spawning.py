@@ -112,8 +112,8 @@ class Agents:
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
         run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
-        told = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
-        run.note("agents.branching", f"{plural(len(todo), 'agent')}, {queued} of them queued", **told)
+        data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
+        run.note("agents.branching", f"{plural(len(todo), 'agent')}, {queued} of them queued", **data)
         for branch, agent in enumerate(todo):
             self._change(agent, status=AgentStatus.QUEUED)
             if branch >= at_once:
@@ -149,7 +149,7 @@ class Agents:
                 self._calls[agent].cancel()
             else:
                 work[agent].cancel()  # it waits for its turn
-        alarm = asyncio.ensure_future(run.host.sleep(GRACE_SECONDS, "until agents have told what they have"))
+        alarm = asyncio.ensure_future(run.host.sleep(GRACE_SECONDS, "until the agents have answered"))
         await run.host.wait_until(lambda: alarm.done() or all(work[agent].done() for agent in pending))
         alarm.cancel()
         for agent in agents:
@@ -247,8 +247,8 @@ class Agents:
         elif result.problem:
             run.degrade(f"{agent}: {result.problem}")
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
-        told = result.problem or result.report.summary
-        run.decide(DECIDER, "merge", told, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
+        summary = result.problem or result.report.summary
+        run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
         self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
