@@ -67,7 +67,7 @@ def _stemmer(language: str) -> object | None:
     return snowballstemmer.stemmer(name) if name else None
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def stem(word: str, language: str = "en") -> str:
     """Return the stem of one word, case folded; the word itself where no stemmer fits the language."""
     stemmer = _stemmer(language)
@@ -90,7 +90,7 @@ def stems(text: str, language: str = "en") -> list[str]:
     return [stem(word, language) for word in words(text)]
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def word_keys(word: str, language: str) -> tuple[str, ...]:
     """Return the stem of a word and, for a compound such as `freeze_max_age`, the stems of its parts."""
     whole = stem(word, language)

@@ -43,7 +43,7 @@ class PassageBlock:
     """The introduction of its list, or the header of its table."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     """Cut a text. Headings are in the paths of what is below them; tables of contents and indexes are left out."""
     found = _Cutter(text).cut()
@@ -51,7 +51,7 @@ def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     return tuple(block for block in found if not _lists_links(text, block, titles))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def candidates_of(text: str) -> tuple[PassageBlock, ...]:
     """Return what may be a passage: each block but listings, and short neighbours together."""
     blocks = blocks_of(text)

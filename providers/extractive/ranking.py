@@ -302,7 +302,7 @@ def _gap(text: str, end: int, block: PassageBlock) -> str:
     return text[end : block.start].strip("|-: \t\n")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _tokens(text: str, language: str) -> tuple[list[int], list[str]]:
     """Return the offsets and the keys of a text: each word, and each part of a compound."""
     pairs = [(found.start(), key) for found in WORD.finditer(text) for key in word_keys(found[0], language)]
