@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import (
     Client,
@@ -45,11 +46,11 @@ from client.run_results import result_of_failure, with_duration, with_stored
 from contracts import names
 from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece
-from contracts.outcome import AgentDecision, AgentProgress, Event, EventPage, ResearchResult, ResearchStatus
+from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
-from contracts.texts import as_markdown, from_markdown
+from contracts.texts import as_markdown, from_markdown, shorten
 from contracts.vocabulary import AgentStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
@@ -64,6 +65,7 @@ TASK_TIMEOUT: Final = timedelta(seconds=4)
 """A workflow task takes milliseconds; that of a worker that died goes to another worker after this time."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
+FAILURE_CHARACTERS: Final = 160
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 UNREADABLE: Final = (ValueError, KeyError)
@@ -183,8 +185,26 @@ class ResearchHandle:
         """Query the state of the run, with the newest state of its agents."""
         status: ResearchStatus = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
-        self._last_status = status = status.model_copy(update={"agents": agents})
+        awaiting = await self._with_retries(status) if status.awaiting else []
+        self._last_status = status = status.model_copy(update={"agents": agents, "awaiting": awaiting})
         return status
+
+    async def _with_retries(self, status: ResearchStatus) -> list[Awaited]:
+        """Add the attempt and the last failure of each call that Temporal retries; an agent has those of its calls."""
+        running = [agent.workflow_id for agent in status.agents if agent.status is AgentStatus.RUNNING]
+        of_run, *of_agents = await asyncio.gather(*(self._retried(each) for each in (self.research_id, *running)))
+        for name, retried in zip(running, of_agents, strict=True):
+            of_run |= {name: max(retried.values(), key=lambda call: call.attempt)} if retried else {}
+        return [_with_retry(call, of_run.get(call.id)) for call in status.awaiting]
+
+    async def _retried(self, workflow_id: str) -> dict[str, PendingActivityInfo]:
+        """Give the activities of a workflow that have failed before, by id; none where the server does not answer."""
+        try:
+            found = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=AGENT_ANSWER)
+        except RPCError:  # the status is worth showing without them
+            return {}
+        pending = found.raw_description.pending_activities
+        return {each.activity_id: each for each in pending if each.attempt > 1 and each.HasField("last_failure")}
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent, if it answers."""
@@ -478,3 +498,10 @@ def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | ServerUnreac
     if error.status is RPCStatusCode.NOT_FOUND:
         return RunUnknown(f"the server knows no run {research_id}")
     return ServerUnreachable(f"the server answers with an error ({error.status.name.lower()}): see `research doctor`")
+
+
+def _with_retry(call: Awaited, retried: PendingActivityInfo | None) -> Awaited:
+    if retried is None:
+        return call
+    message = shorten(" ".join(retried.last_failure.message.split()), FAILURE_CHARACTERS)
+    return call.model_copy(update={"attempt": retried.attempt, "last_failure": message})

@@ -132,6 +132,12 @@ class Awaited(Contract):
     """One line for a person: `analyze: How are backups made?`, as Markdown escapes it."""
     since: str
     """Time of the request by the run's clock, ISO 8601."""
+    id: str = ""
+    """Id of its activity, or of the workflow of an agent."""
+    attempt: int = 1
+    """Above 1 while Temporal retries it, as in an outage; a client adds it from the server's description."""
+    last_failure: str = ""
+    """Message of the attempt before, in one line."""
 
 
 class Event(Contract):

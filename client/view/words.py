@@ -63,11 +63,18 @@ def elapsed_at(status: ResearchStatus, now: datetime) -> float:
 
 
 def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
-    """Give the calls under way, the longest wait first: `0:12 analyze: How are backups made?`."""
+    """Give the calls under way, the longest wait first: `0:12 analyze: How are backups made?`.
+
+    One that is retried has its attempt and last failure: `0:42 plan (attempt 5: 503 Service Unavailable)`.
+    """
     if status.outcome is not None:
         return []
     waits = sorted(status.awaiting, key=lambda call: call.since)
-    return [f"{duration(seconds_since(call.since, now))} {from_markdown(call.what)}" for call in waits]
+    return [
+        f"{duration(seconds_since(call.since, now))} {from_markdown(call.what)}"
+        + (f" (attempt {call.attempt}: {call.last_failure})" if call.attempt > 1 else "")
+        for call in waits
+    ]
 
 
 def waits_words(waits: Sequence[str]) -> str:

@@ -1,14 +1,18 @@
 """Outages of what runs depend on: calls wait for them, and no run fails or pays twice because of one."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 
+from client.handle import ResearchClient
+from client.view.words import waits_of
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
 from providers.shared.paid_calls import SharedCallStore
@@ -42,13 +46,26 @@ def answered_twice(api: MessagesApi) -> list[str]:
     return [request for request, count in answered.items() if count > 1]
 
 
+async def first_retry(client: Client, research_id: str) -> str:
+    """Return the words of the first wait that is shown as a retry."""
+    handle = ResearchClient(client).handle(research_id)
+    while True:
+        status = await handle.status()
+        if any(call.attempt > 1 for call in status.awaiting):
+            return next(words for words in waits_of(status, datetime.now(tz=UTC)) if "attempt" in words)
+        await asyncio.sleep(0.2)
+
+
 async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_strategy(
     client: Client, tmp_path: Path
 ) -> None:
-    """500, 503, 529 and resets, nine seconds in all: every run completes, and no answered call is made again (F3, F4)."""
+    """Nine seconds of 500, 503, 529 and resets: each status names the wait, all complete, nothing is paid twice (F3, F4)."""
     async with MessagesApi(latency=0.2) as api, running_workers(client, model_world(tmp_path, api.base_url)):
         handles = [await start(client, REQUEST | {"strategy": name}) for name in STRATEGIES]
+        shown = [asyncio.create_task(first_retry(client, handle.id)) for handle in handles]
         await suffer(api, ("status:500", "status:503", "status:529", "reset"), 2.25)
+        for words in await asyncio.wait_for(asyncio.gather(*shown), 5):
+            assert re.match(r"\d+:\d\d .+ \(attempt \d+: .+\)$", words), words
         results: list[ResearchResult] = await asyncio.gather(*(handle.result() for handle in handles))
     assert [result.outcome for result in results] == [Outcome.COMPLETED] * 3, [one.failed_branches for one in results]
     assert [result.degraded for result in results] == [[]] * 3

@@ -179,7 +179,7 @@ class TemporalHost:
     @contextmanager
     def _awaited(self, name: str, what: str) -> Iterator[None]:
         """Show a call as under way for the block."""
-        self._awaiting[name] = Awaited(what=what, since=self.now().isoformat(timespec="milliseconds"))
+        self._awaiting[name] = Awaited(id=name, what=what, since=self.now().isoformat(timespec="milliseconds"))
         self._changed()
         left = False
         try:

@@ -82,7 +82,9 @@ def test_the_live_view_shows_status_and_news() -> None:
     """Question, id, egress, clock, units of work, agents, calls under way, last failure, newest events, the hint."""
     agent = AgentProgress(id="agent-1", task="History", strategy="agent", status=AgentStatus.RUNNING, phase="looking")
     waits = [Awaited(what="search: settings", since="2026-11-21T10:00:05+00:00")]
-    waits += [Awaited(what="read \\[1\\]", since="2026-11-21T09:59:00+00:00")]
+    waits += [
+        Awaited(what="read \\[1\\]", since="2026-11-21T09:59:00+00:00", attempt=5, last_failure="503 from example.org")
+    ]
     known = status(agents=[agent], awaiting=waits, last_failure="broken.pdf: encrypted")
     text = shown(known, "10:00:01 read: Vacuum", width=120)
     for part in (
@@ -99,7 +101,7 @@ def test_the_live_view_shows_status_and_news() -> None:
         "○ analyze",
         "▸ agent-1  History",
         "running, looking",
-        "waiting for: 1:07 read [1]",
+        "waiting for: 1:07 read [1] (attempt 5: 503 from example.org)",
         "0:02 search: settings",
         "so far:      3 sources · 1 finding · 0 open gaps",
         "failed:      broken.pdf: encrypted",
