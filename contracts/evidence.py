@@ -55,8 +55,6 @@ class ReportDraft(Contract):
     """
 
     document: DocumentRef
-    section_documents: list[DocumentRef] = []
-    """The head with the title, then each section: one after the other they are the draft, to the character."""
     revision: int = 1
     """Number of the revision, from 1 for each new report."""
     title: str = ""

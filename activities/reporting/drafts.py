@@ -104,9 +104,9 @@ def without_source_lists(blocks: Blocks) -> Blocks:
     return tuple(kept)
 
 
-def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, list[str]]:
-    """Return a draft with the figures of its text, which is not stored yet, and the texts of its parts."""
-    texts = section_texts(blocks)
+def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]:
+    """Return a draft with the figures of its text, which is not stored yet, and the text."""
+    text = write(blocks).text
     titles = (block.words for block in blocks if block.kind == "heading" and block.level == 1)
     draft = base.model_copy(
         update={
@@ -114,12 +114,12 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, list
             "summary": _summary(blocks),
             "sections": [section.heading for section in split_sections(blocks) if section.heading],
             "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
-            "characters": len("".join(texts).strip()),
+            "characters": len(text.strip()),
             "has_headings": any(block.kind == "heading" and block.level > 1 for block in blocks),
             "evidence_ids": cited_evidence(blocks),
         }
     )
-    return draft, texts
+    return draft, text
 
 
 def _summary(blocks: Blocks) -> str:
@@ -162,12 +162,6 @@ def split_sections(blocks: Blocks) -> list[Section]:
     found = [Section(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
     head = blocks[: starts[0]] if starts else blocks
     return [Section("", head), *found] if head else found
-
-
-def section_texts(blocks: Blocks) -> list[str]:
-    """Write the head and the sections: joined, they are the draft."""
-    texts = [write(section.blocks).text for section in split_sections(blocks)]
-    return [*(f"{text}\n" for text in texts[:-1]), *texts[-1:]]
 
 
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
@@ -227,19 +221,15 @@ class RevisionActivities:
         async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
             frame, *sections = await asyncio.gather(*(self._content.get_text(each) for each in documents))
-            draft, parts = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
-            return await store_draft(self._content, draft, parts)
+            draft, text = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
+            return await store_draft(self._content, draft, text)
 
 
-def _join(
-    base: ReportDraft, frame: str, sections: Sequence[str], headings: Sequence[str]
-) -> tuple[ReportDraft, list[str]]:
+def _join(base: ReportDraft, frame: str, sections: Sequence[str], headings: Sequence[str]) -> tuple[ReportDraft, str]:
     joined = join_sections(parse_draft(frame), [parse_draft(each) for each in sections], headings)
     return describe_draft(base, without_source_lists(joined))
 
 
-async def store_draft(content: ContentStore, draft: ReportDraft, parts: Sequence[str]) -> ReportDraft:
-    """Store the text of a draft as a whole and by sections, and return the draft with its documents."""
-    texts = ("".join(parts), *parts)
-    whole, *documents = await asyncio.gather(*(content.put_text(text, MARKDOWN) for text in texts))
-    return draft.model_copy(update={"document": whole, "section_documents": documents})
+async def store_draft(content: ContentStore, draft: ReportDraft, text: str) -> ReportDraft:
+    """Store the text of a draft, and return the draft with its document."""
+    return draft.model_copy(update={"document": await content.put_text(text, MARKDOWN)})

@@ -125,7 +125,7 @@ class RoleActivities:
         if isinstance(result, TurnResult):
             await self._content.put_text(texts[0], TRANSCRIPT_TYPE)
         if isinstance(result, SynthesizerResult):
-            return result.model_copy(update={"draft": await store_draft(self._content, result.draft, texts)})
+            return result.model_copy(update={"draft": await store_draft(self._content, result.draft, texts[0])})
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
             return await self._stored_analysis(request, result)
         if isinstance(result, CheckerResult):

@@ -62,7 +62,7 @@ def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[s
 
 
 def ground_report(work: Work) -> SynthesizerResult:
-    """A draft that refers to its text by hash; the text of its sections is put into `work.texts`.
+    """A draft that refers to its text by hash; the text is put into `work.texts`.
 
     Raises `InvalidOutput` if it is empty.
     """
@@ -78,7 +78,7 @@ def ground_report(work: Work) -> SynthesizerResult:
         iteration=work.request.iteration,
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
     )
-    draft, texts = describe_draft(base, report.blocks)
+    draft, text = describe_draft(base, report.blocks)
     if by_model and work.request.findings and not draft.evidence_ids:
         raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
     if report.unresolved:
@@ -87,7 +87,7 @@ def ground_report(work: Work) -> SynthesizerResult:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
     if report.unquoted:
         work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
-    work.texts.extend(texts)
+    work.texts.append(text)
     empty = _is_empty(work, draft.evidence_ids)
     return SynthesizerResult(draft=draft.model_copy(update={"empty": empty}))
 

@@ -120,8 +120,8 @@ class VerifyingActivities:
         fresh = [item for item in tried.evidence if item.id in cited] if tried else []
         draft = None
         if found.text:
-            described, parts = describe_draft(ReportDraft(document=found.claims.draft), blocks)
-            draft = await store_draft(self._content, described, parts)
+            described, text = describe_draft(ReportDraft(document=found.claims.draft), blocks)
+            draft = await store_draft(self._content, described, text)
         claims_entry = await self._notebooks.write(found.claims)
         verdicts = VerdictsEntry(verdicts=found.verdicts)
         return FinalizedVerification(

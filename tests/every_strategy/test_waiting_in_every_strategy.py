@@ -143,6 +143,7 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
         else:
             for share in (0.5, 0.25, 0.25):
                 assert not trial.task.done()
+                await trial.host.until_asleep()
                 await trial.host.advance(share * HOUR)
         await asyncio.wait([trial.task], timeout=60)
         outcome, reason = ENDS[how]

@@ -104,6 +104,11 @@ class InProcessHost:
         finally:
             self._sleepers.remove(sleeper)
 
+    async def until_asleep(self) -> None:
+        """Wait until somebody sleeps: work in threads has ended then."""
+        while all(bell.is_set() for _, bell in self._sleepers):
+            await asyncio.sleep(0.001)
+
     async def advance(self, seconds: float) -> None:
         """Let time pass: who sleeps no longer than that wakes up, and everybody has a moment to react."""
         self.clock += timedelta(seconds=seconds)

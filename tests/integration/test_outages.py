@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from client.client_errors import WorkerStuck
 from client.handle import ResearchClient
 from client.view.words import waits_of
 from contracts.outcome import ResearchResult
@@ -29,15 +30,17 @@ STRATEGIES = ("supervisor", "reflective", "orchestrator")
 REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
 
 
-async def suffer(api: MessagesApi, scenarios: Sequence[str], seconds: float) -> None:
-    """Let the endpoint fail in these ways, one after the other, once a call was answered."""
+async def suffer(api: MessagesApi, scenarios: Sequence[str], seconds: float, shown: Awaitable[list[str]]) -> list[str]:
+    """Let the endpoint fail in these ways once a call was answered, one after the other, and until something is shown."""
     while len(api.calls) < len(STRATEGIES):
         await asyncio.sleep(0.05)
     good = api.plan
     for scenario in scenarios:
         api.plan = replace(good, otherwise=scenario)
         await asyncio.sleep(seconds)
+    result = await asyncio.wait_for(shown, 60)
     api.plan = good
+    return result
 
 
 def answered_twice(api: MessagesApi) -> list[str]:
@@ -50,7 +53,10 @@ async def first_retry(client: Client, research_id: str) -> str:
     """Return the words of the first wait that is shown as a retry."""
     handle = ResearchClient(client).handle(research_id)
     while True:
-        status = await handle.status()
+        try:
+            status = await handle.status()
+        except WorkerStuck:  # a loaded machine answers later
+            continue
         if any(call.attempt > 1 for call in status.awaiting):
             return next(words for words in waits_of(status, datetime.now(tz=UTC)) if "attempt" in words)
         await asyncio.sleep(0.2)
@@ -59,12 +65,11 @@ async def first_retry(client: Client, research_id: str) -> str:
 async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_strategy(
     client: Client, tmp_path: Path
 ) -> None:
-    """Nine seconds of 500, 503, 529 and resets: each status names the wait, all complete, nothing is paid twice (F3, F4)."""
+    """Some seconds of 500, 503, 529 and resets: each status names the wait, all complete, nothing is paid twice (F3, F4)."""
     async with MessagesApi(latency=0.2) as api, running_workers(client, model_world(tmp_path, api.base_url)):
         handles = [await start(client, REQUEST | {"strategy": name}) for name in STRATEGIES]
-        shown = [asyncio.create_task(first_retry(client, handle.id)) for handle in handles]
-        await suffer(api, ("status:500", "status:503", "status:529", "reset"), 2.25)
-        for words in await asyncio.wait_for(asyncio.gather(*shown), 5):
+        shown = asyncio.gather(*(first_retry(client, handle.id) for handle in handles))
+        for words in await suffer(api, ("status:500", "status:503", "status:529", "reset"), 1.0, shown):
             assert re.match(r"\d+:\d\d .+ \(attempt \d+: .+\)$", words), words
         results: list[ResearchResult] = await asyncio.gather(*(handle.result() for handle in handles))
     assert [result.outcome for result in results] == [Outcome.COMPLETED] * 3, [one.failed_branches for one in results]
