@@ -101,7 +101,7 @@ format: setup
 test: style
 	@echo 'Tests, and types beside them'
 	@untyped=$$(mktemp); $(BIN)/mypy --no-error-summary >"$$untyped" 2>&1 & types=$$!; \
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	$(BIN)/pytest -n 4 --dist worksteal; tests=$$?; \
 	wait $$types; checked=$$?; cat "$$untyped"; rm -f "$$untyped"; \
 	if [ $$checked -ne 0 ]; then echo 'Not good: types do not fit; see above.'; fi; \
 	if [ $$tests -ne 0 ]; then echo 'Not good: at least one test failed; see above.'; fi; \
