@@ -1,7 +1,7 @@
 """The activities of a verification that make no paid call: extract claims, finalize a check, apply corrections.
 
-Results are entries of the notebook; the workflow gets hashes and figures. Work on texts is done in a thread:
-it is linear in their length, and no parser of documents takes part.
+Results are entries of the notebook; the workflow gets hashes and figures. All work on texts is done in a thread: it is
+linear in their length, at most a second for 8 kB of the worst Markdown, and no parser of documents takes part.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from contracts.checking import (
     VerificationSummary,
     write_verdicts,
 )
-from contracts.evidence import ClaimVerdict, DocumentRef, PassagePlace, ReportDraft, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, PassagePlace, ReportDraft, VerdictsEntry
 from contracts.messages import (
     ApplyRequest,
     ExtractClaimsRequest,
@@ -75,7 +75,7 @@ class VerifyingActivities:
             state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
             if state.draft is None or state.resolved is None:
                 raise InvalidCall("there is no draft whose claims could be found")
-            draft = write(without_source_lists(parse_draft(await self._content.get_text(state.draft.document)))).text
+            draft = await asyncio.to_thread(to_plain_draft, await self._content.get_text(state.draft.document))
             stored = await self._content.put_text(draft, MARKDOWN)
             texts = await load_texts(self._content, evidence_texts(state))
             material = Material(_claims_entry(state, stored), texts, state.resolved.engine is EngineKind.MODEL)
@@ -118,13 +118,11 @@ class VerifyingActivities:
         corrections = found.corrections
         if entry := request.corrections_entry:
             corrections = [*(await self._notebooks.read(entry, CorrectionsEntry)).corrections, *corrections]
-        blocks = parse_draft(found.text)
-        cited = set(cited_evidence(blocks))
-        fresh = [item for item in tried.evidence if item.id in cited] if tried else []
-        draft = None
-        if found.text:
-            described, text = describe_draft(ReportDraft(document=found.claims.draft), blocks)
+        draft, fresh = None, list[Evidence]()
+        if tried and found.text:
+            described, text, cited = await asyncio.to_thread(describe_corrected, found.text, found.claims.draft)
             draft = await store_draft(self._content, described, text)
+            fresh = [item for item in tried.evidence if item.id in cited]
         claims_entry = await self._notebooks.write(found.claims)
         verdicts = VerdictsEntry(verdicts=found.verdicts)
         return FinalizedVerification(
@@ -197,6 +195,18 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
 
 
 # --- work on texts, pure ----------------------------------------------------------------------------------------------
+def to_plain_draft(markdown: str) -> str:
+    """The draft as it is checked: written again from its tree, without lists of sources."""
+    return write(without_source_lists(parse_draft(markdown))).text
+
+
+def describe_corrected(markdown: str, document: DocumentRef) -> tuple[ReportDraft, str, set[str]]:
+    """The description and the text of a corrected draft, and the ids of the evidence that it cites."""
+    blocks = parse_draft(markdown)
+    described, text = describe_draft(ReportDraft(document=document), blocks)
+    return described, text, set(cited_evidence(blocks))
+
+
 def extract(draft: str, material: Material, answers: Sequence[ClaimAnswer]) -> tuple[ClaimsEntry, list[AskedClaim]]:
     """The claims of a draft, and those that a checker is to judge: an earlier answer counts if it judges."""
     claims = extract_claims(draft, material)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.held_runs import CONFIGURATION
+from tests.integration.server_homes import give_port
 from workers.dev_server import stop_server
 from workers.settings.loading import child_environment
 
@@ -126,6 +127,7 @@ def benched(root: Path) -> Iterator[Bench]:
         "RESEARCH_CONFIG": str(configuration),
         "PYTHONPATH": str(root_folder),
     }
+    give_port(made.home)
     yield made
     made.stop_server()
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.corpus import MANUAL
+from tests.integration.server_homes import give_port
 from workers.dev_server import find_binary
 from workers.settings.loading import child_environment
 
@@ -32,6 +33,7 @@ def place(tmp_path: Path) -> Path:
     for name, text in MANUAL.items():
         (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
     (tmp_path / "research.toml").write_text('[corpus.docs]\npath = "docs"\n\n[corpus.gone]\npath = "nowhere"\n')
+    give_port(tmp_path / "home")
     return tmp_path
 
 

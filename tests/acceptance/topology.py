@@ -15,6 +15,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from tests.fakes.corpus import MANUAL
+from tests.integration.server_homes import give_port
 from workers.dev_server import ServerDescription, describe_server, detach_server, ensure_server, stop_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +85,7 @@ class Topology:
         self.documents.mkdir(parents=True)
         for name, text in MANUAL.items():
             (self.documents / name).write_text(text, encoding="utf-8")
+        give_port(self.home)
         self.engine = await ensure_server(self.home)
         command = ["-m", "tests.fakes.messages_api", "--port", "0", "--latency", str(self._latency)]
         command += ["--journal", str(self.journal), "--scenario", self._scenario]

@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 from contracts.names import POOLS
 from tests.fakes.processes import FAST
 from tests.fakes.world import World
-from tests.integration.server_homes import kill_server
+from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import detach_server, find_binary
 from workers.pools import PoolContents, build_worker
 from workers.workflow_runner import RunLog
@@ -24,6 +24,7 @@ from workers.workflow_runner import RunLog
 async def server_home(tmp_path: Path) -> AsyncIterator[Path]:
     """A home folder whose server is stopped afterwards, whatever happened."""
     home = tmp_path / "a home ü"
+    give_port(home)
     yield home
     detach_server(home)
     kill_server(home)

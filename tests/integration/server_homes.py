@@ -2,14 +2,29 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 from workers.dev_server import ServerDescription, ServerFiles, describe_server
 
 SOON = 20.0
+_ports = itertools.count(20_000 + 1_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")))
+"""Ports below the range from which the kernel takes those of connections, a thousand for each process of the suite."""
+
+
+def give_port(home: Path) -> None:
+    """Give the server of a home a port of its own: no other test takes it while the server is down for a moment."""
+    for port in _ports:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            break
+    files = ServerFiles(home)
+    files.create()
+    files.write(ServerDescription(port=port))
 
 
 def kill_server(home: Path) -> None:

@@ -27,6 +27,7 @@ from contracts import failures, names
 from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
+from tests.integration.server_homes import give_port
 from workers.dev_server import ensure_server, stop_server
 from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
@@ -45,6 +46,7 @@ async def prepare_nothing(request: PrepareRequest) -> Prepared:
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[ResearchClient]:
     """A client of an engine of its own."""
+    give_port(tmp_path)
     engine = await ensure_server(tmp_path)
     try:
         yield await ResearchClient.connect(engine.address)
