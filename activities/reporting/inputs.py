@@ -43,9 +43,11 @@ class CitedSource:
 class JudgedClaim:
     """A claim of the text with its verdict."""
 
+    index: int
+    """From 1."""
     claim: FoundClaim
     judged: Judged
-    rests_on: list[str]
+    rests_on: Sequence[str] = ()
     """The passages that the verdict rests on, where they are others than the claim cites."""
 
 
@@ -138,7 +140,6 @@ def gather_inputs(
     cited = _cited_sources(numbered, passages, state.sources)
     others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]
     given = {verdict.claim_id: verdict for verdict in verdicts}
-    compared = words_to_compare(passages, state.sources, registry)
     claims = find_claims(numbered, resolved.language, uncited=free)
     return ReportInputs(
         state=state,
@@ -147,7 +148,7 @@ def gather_inputs(
         product_version=product_version,
         title=one_line(registry.strip(shorten(title, TITLE_CHARACTERS))),
         body=numbered,
-        claims=[_judged(each, given.get(each.id), compared, registry, resolved) for each in claims],
+        claims=_judge_all(claims, given, passages, registry, state),
         citations=citations,
         passages=passages,
         cited=cited,
@@ -186,31 +187,35 @@ def _cited_sources(
     ]
 
 
-def words_to_compare(
-    passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source], registry: KnownAddresses
-) -> dict[str, CitedWords]:
-    """Return the passages by evidence id, as claims are compared with them and as `report.json` shows them."""
-    return {
+def _judge_all(
+    claims: Sequence[FoundClaim],
+    given: Mapping[str, ClaimVerdict],
+    passages: Mapping[str, QuotedPassage],
+    registry: KnownAddresses,
+    state: ResearchState,
+) -> list[JudgedClaim]:
+    """Return the claims with the verdicts of the verification, by the id of their claim, else with those of rules.
+
+    Rules compare the words that `report.json` shows, so that an audit can do it again.
+    """
+    resolved = state.resolution
+    compared = {
         key: CitedWords(
-            each.quote, registry.strip(each.evidence.heading), registry.strip(sources[each.evidence.source_id].title)
+            each.quote,
+            registry.strip(each.evidence.heading),
+            registry.strip(state.sources[each.evidence.source_id].title),
         )
         for key, each in passages.items()
     }
-
-
-def _judged(
-    claim: FoundClaim,
-    given: ClaimVerdict | None,
-    compared: Mapping[str, CitedWords],
-    registry: KnownAddresses,
-    resolved: ResolvedResearch,
-) -> JudgedClaim:
-    """Return a claim with the verdict of the verification, else with that of the rules."""
-    if given is not None:
-        return JudgedClaim(claim, Judged(given.verdict, given.method, given.reason), given.evidence_ids)
-    cited = [compared[key] for key in claim.evidence_ids]
-    judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
-    return JudgedClaim(claim, judged, [])
+    found = []
+    for index, claim in enumerate(claims, start=1):
+        if known := given.get(claim.id):
+            judged = Judged(known.verdict, known.method, known.reason)
+        else:
+            cited = [compared[key] for key in claim.evidence_ids]
+            judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
+        found.append(JudgedClaim(index, claim, judged, known.evidence_ids if known else ()))
+    return found
 
 
 def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:

@@ -1,7 +1,7 @@
 """Method and limits: how a report came about and what it does not say, as facts for every form of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,11 +14,11 @@ from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import shorten
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Quality, SourceStatus, StopReason
 
 LISTED: Final = 10
 """Statements, files and pages of a list that are shown."""
-STATEMENT_CHARACTERS: Final = 200
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
 
@@ -35,33 +35,23 @@ class Fact:
 
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in the order in which they are read."""
-    say, resolved = inputs.words, inputs.resolved
-    run = say(
-        "run_words",
-        id=resolved.research_id,
-        product=f"durable-research {inputs.product_version}",
-        strategy=resolved.strategy,
-        started=say.moment(inputs.state.started_at),
-        ended=say.moment(inputs.ending.ended_at),
-    )
-    egress = say.translated(resolved.egress)
-    command = f"research audit {resolved.research_id}"
-    return [
-        *_verification(inputs, say),
-        _outcome(inputs, say),
-        _engine(inputs, say),
-        *_preferences(inputs, say),
-        *_guidance(inputs, say),
-        *_follow_up(inputs, say),
-        *_corpus(inputs, say),
-        *_agents(inputs, say),
-        *_searching(inputs, say),
-        *_contradictions(inputs, say),
-        *_limits(inputs, say),
-        *_usage(inputs, say),
-        Fact(say("fact_run"), f"{run} {egress[:1].upper()}{egress[1:].rstrip('.')}{'.' * bool(egress)}".strip()),
-        Fact(say("fact_check"), say("check_words"), command=command),
-    ]
+    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
+    return [fact for part in parts for fact in part(inputs, inputs.words)]
+
+
+def _fact(say: ReportWords, name: str, items: Sequence[str] = (), /, **values: object) -> Fact:
+    """Make a fact whose label and sentence are messages."""
+    return Fact(say(f"fact_{name}"), say(f"{name}_words", **values), list(items))
+
+
+def _first(items: Sequence[str], say: ReportWords) -> list[str]:
+    """Return the first of many lines, and how many there are besides."""
+    more = len(items) - LISTED
+    return [*items[:LISTED], *[say("and_more", count=more)] * (more > 0)]
+
+
+def _because(reason: str | None, say: ReportWords) -> str:
+    return f" ({say.translated(reason)})" if reason else ""
 
 
 # --- what was checked ------------------------------------------------------------------------------------------------
@@ -71,83 +61,69 @@ def describe_checking(claims: Iterable[JudgedClaim], verify: Verify, say: Report
     if not judged:
         return say("cites_nothing")
     methods = Counter(each.method for each in judged)
-    same, others = methods[CheckMethod.VERBATIM], len(judged) - methods[CheckMethod.VERBATIM]
+    verdicts = Counter(each.verdict.value for each in judged if each.method != CheckMethod.VERBATIM)
+    others = len(judged) - methods[CheckMethod.VERBATIM]
     if not others:
-        return f"{say('leads')} {say('all_quoted', all=same)}"
-    if verify is Verify.OFF or others == methods[CheckMethod.NONE]:
-        return f"{say('leads')} {say('some_quoted', all=len(judged), same=same, others=others)}"
-    verdicts = Counter(each.verdict for each in judged if each.method != CheckMethod.VERBATIM)
-    message = "some_checked" if methods[CheckMethod.MODEL] else "some_judged"
-    words = say(
-        message,
-        all=len(judged),
-        same=same,
-        rules=methods[CheckMethod.RULES],
-        model=methods[CheckMethod.MODEL],
-        undecided=verdicts[Verdict.NOT_ENOUGH_INFORMATION] + verdicts[Verdict.UNVERIFIED],
-        **{verdict.value: verdicts[verdict] for verdict in (Verdict.SUPPORTED, *DOUBTFUL)},
-    )
-    return f"{say('leads')} {words}"
+        message = "all_quoted"
+    elif verify is Verify.OFF or others == methods[CheckMethod.NONE]:
+        message = "some_quoted"
+    else:
+        message = "some_checked" if methods[CheckMethod.MODEL] else "some_judged"
+    figures = {name: verdicts[name] for name in (Verdict.SUPPORTED, *DOUBTFUL)}
+    undecided = others - sum(figures.values())
+    same, rules, model = (methods[each] for each in (CheckMethod.VERBATIM, CheckMethod.RULES, CheckMethod.MODEL))
+    counts = {
+        "all": len(judged),
+        "same": same,
+        "others": others,
+        "rules": rules,
+        "model": model,
+        "undecided": undecided,
+    }
+    return f"{say('leads')} {say(message, **counts, **figures)}"
 
 
-def _verification(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    """Return what is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
-    facts = []
-    claims = inputs.claims
-    doubtful = [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]
-    if doubtful:
-        counts = Counter(each.judged.verdict.value for each in claims)
+def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give what is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
+    claims, checked = inputs.claims, inputs.state.verification
+    if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
-        sentences = [say("care")] * needs_warning(counts) + [say("doubtful_model" if by_model else "doubtful")]
+        care = f"{say('care')} " * needs_warning(Counter(each.judged.verdict.value for each in claims))
         items = [
-            f"{say.name('judged', each.judged.verdict)}: {_shortened(each.claim.words)}"
-            f" ({say.translated(each.judged.reason)})"
+            f"{say.name('judged', each.judged.verdict)}: {shorten(each.claim.words, 200)}"
+            + _because(each.judged.reason, say)
             for each in doubtful
         ]
-        facts.append(_listing(say("fact_doubtful"), " ".join(sentences), items, say))
-    if uncited := [_shortened(each.claim.words) for each in claims if not each.claim.evidence_ids]:
-        words = say("uncited_words", statements=say.count("statement", len(uncited)))
-        facts.append(_listing(say("fact_uncited"), words, uncited, say))
+        words = care + say("doubtful_model" if by_model else "doubtful")
+        yield Fact(say("fact_doubtful"), words, _first(items, say))
+    if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
+        yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
     if made := [each for each in inputs.corrections if each.action is not CorrectionAction.KEEP]:
-        words = say("corrected_words", statements=say.count("statement", len(made)))
         items = [
-            f"{say.name('correction', each.action)}: {_shortened(each.before)}"
-            + f" → {_shortened(each.after)}" * (each.after != each.before)
+            f"{say.name('correction', each.action)}: {shorten(each.before, 200)}"
+            + f" → {shorten(each.after, 200)}" * (each.after != each.before)
             for each in made
         ]
-        facts.append(_listing(say("fact_corrected"), words, items, say))
-    if count := inputs.state.verification.summary.not_reached:
-        words = say("unreached_words", statements=say.count("statement", count))
-        facts.append(Fact(say("judged_unverified"), words))
-    if review := inputs.state.verification.review:
+        yield _fact(say, "corrected", _first(items, say), statements=say.count("statement", len(made)))
+    if count := checked.summary.not_reached:
+        yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
+    if review := checked.review:
         scores = {name: f"{value:g}" for name, value in review.scores.model_dump().items()}
-        method = say.name("reviewer", review.method)
-        words = say("reviewed_words", overall=f"{review.overall:g}", method=method, **scores)
         items = [say.translated(reason) for reason in review.reasons]
         items += [say("review_missing", text=each) for each in review.missing]
-        facts.append(Fact(say("fact_reviewed"), words, items))
-    return facts
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= STATEMENT_CHARACTERS else text[:STATEMENT_CHARACTERS] + "…"
-
-
-def _listing(label: str, words: str, items: Sequence[str], say: ReportWords) -> Fact:
-    """Make a fact of the first items of a list, with how many there are."""
-    first = f" {say('first_of', shown=LISTED, all=len(items))}" if len(items) > LISTED else ""
-    return Fact(label, f"{words}{first}", list(items[:LISTED]))
+        method = say.name("reviewer", review.method)
+        yield _fact(say, "reviewed", items, overall=f"{review.overall:g}", method=method, **scores)
 
 
 # --- how the work went -----------------------------------------------------------------------------------------------
-def _outcome(inputs: ReportInputs, say: ReportWords) -> Fact:
+def _outcome(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     reasons = [inputs.why()]
     if inputs.ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
         reasons.append(say.name("complete", inputs.ending.completeness.value))
-    return Fact(say("fact_outcome"), f"{inputs.outcome()}: {'; '.join(dict.fromkeys(reasons))}.")
+    yield Fact(say("fact_outcome"), f"{inputs.outcome()}: {'; '.join(dict.fromkeys(reasons))}.")
 
 
-def _engine(inputs: ReportInputs, say: ReportWords) -> Fact:
+def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     roles: dict[str, list[str]] = {}
     for role, kind in sorted(inputs.state.engine_by_role.items()):
         roles.setdefault(kind, []).append(say.name("role", role))
@@ -157,86 +133,62 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Fact:
         for kind in sorted(roles) or [inputs.resolved.engine.value]
     ]
     names = ", ".join(inputs.state.models_used)
-    models = say("models", names=names) if names else ""
-    if len(items) == 1:
-        return Fact(say("fact_engine"), f"{items[0]}. {models}".strip())
-    return Fact(say("fact_engine"), f"{say('engines_differ')} {models}".strip(), items)
+    first = f"{items[0]}." if len(items) == 1 else say("engines_differ")
+    value = f"{first} {say('models', names=names) if names else ''}".strip()
+    yield Fact(say("fact_engine"), value, items if len(items) > 1 else [])
 
 
-def _preferences(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    """Return what the request demands of the report beyond the question, and what became of it."""
-    resolved = inputs.resolved
+def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the preferences of the request, later guidance by people and hooks, and the run that this one follows."""
+    resolved, state = inputs.resolved, inputs.state
     values = {
         "language": resolved.report_language,
         "sections": "; ".join(resolved.sections),
         "readers": resolved.audience,
         "region": resolved.region,
     }
-    items = [f"{say.name('wish', name)}: {value}" for name, value in values.items() if value]
-    by_model = writer_engine(inputs.state.engine_by_role) is EngineKind.MODEL
-    return [Fact(say("fact_asked"), say("wishes_told" if by_model else "wishes_not_told"), items)] if items else []
+    if items := [f"{say.name('wish', name)}: {value}" for name, value in values.items() if value]:
+        by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
+        yield Fact(say("fact_asked"), say("wishes_told" if by_model else "wishes_not_told"), items)
+    given = [each for each in state.guidance if each.origin in (PERSON, HOOK)]
+    if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
+        yield _fact(say, "guidance", items)
+    if followed := resolved.follow_up:
+        again = sum(source.provider == EARLIER for source in state.readable_sources())
+        sources = say.count("source", followed.sources)
+        yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
 
 
-def _guidance(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    """Return what people and hooks demanded while the run went on."""
-    items = [
-        f"{say.name('origin', each.origin)}: “{each.text}”"
-        for each in inputs.state.guidance
-        if each.origin in (PERSON, HOOK)
-    ]
-    return [Fact(say("fact_guidance"), say("guidance_words"), items)] if items else []
-
-
-def _follow_up(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    followed = inputs.resolved.follow_up
-    if followed is None:
-        return []
-    again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
-    sources = say.count("source", followed.sources)
-    words = say("follows_words", id=followed.research_id, query=followed.query, sources=sources, again=again)
-    return [Fact(say("fact_follows"), words)]
-
-
-def _corpus(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    facts = []
+def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if corpus := inputs.resolved.corpus:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
         files, when = say.count("file", corpus.files), say.moment(corpus.indexed_at)
-        words = say("corpus_words", name=named, files=files, when=when, digest=corpus.digest)
-        facts.append(Fact(say("fact_corpus"), words))
+        yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
     if inputs.skipped:
-        words = say("skipped_words", files=say.count("file", len(inputs.skipped)))
         items = [f"{file.path}: {say.translated(file.reason or file.kind)}" for file in inputs.skipped]
-        facts.append(Fact(say("fact_skipped"), words, _first(items, say)))
-    return facts
+        yield _fact(say, "skipped", _first(items, say), files=say.count("file", len(items)))
 
 
-def _first(items: list[str], say: ReportWords) -> list[str]:
-    """Return the first of many lines, and how many there are besides."""
-    more = len(items) - LISTED
-    return items[:LISTED] + [say("and_more", count=more)] * (more > 0)
-
-
-def _agents(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    """Return what each agent was to find out, and what it brought back."""
+def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the task of each agent, and what it brought back."""
     lines = []
     for record in inputs.state.agents:
         task, result = record.task, record.result
         searches = {query.text for query in inputs.state.query_ledger if query.sub_query_id == task.plan_node}
-        parts = [say.count("finding", len(result.finding_ids))] if result else []
-        parts += [say.count("search", len(searches))] if searches else []
-        parts += (
-            [say.name("agent", record.status)] if record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED) else []
-        )
-        parts += [say("agent_went_on", agent=task.continues)] if task.continues else []
-        parts += [say.translated(result.problem)] if result and result.problem else []
-        lines.append(f"{task.id}: {task.text} – {', '.join(parts)}")
-    return (
-        [Fact(say("fact_agents"), say("agents_words", agents=say.count("agent", len(lines))), lines)] if lines else []
-    )
+        interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
+        parts = [
+            say.count("finding", len(result.finding_ids)) if result else "",
+            say.count("search", len(searches)) if searches else "",
+            say.name("agent", record.status) if interrupted else "",
+            say("agent_went_on", agent=task.continues) if task.continues else "",
+            say.translated(result.problem) if result and result.problem else "",
+        ]
+        lines.append(f"{task.id}: {task.text} – {', '.join(filter(None, parts))}")
+    if lines:
+        yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
 
 
-def _searching(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
+def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state, queries = inputs.state, []
     for query in state.plan.sub_queries:
         parts = [say.name("query", query.status) + _because(query.error or query.status_reason, say)]
@@ -249,86 +201,68 @@ def _searching(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
         parts.append(say("searched_count", documents=say.count("document", state.documents_searched)))
     sources = say.count("source", len(state.sources))
     parts.append(say("searching_words", sources=sources, read=read, cited=len(inputs.cited)))
-    facts = [Fact(say("fact_searching"), ", ".join(parts), queries)]
+    yield Fact(say("fact_searching"), ", ".join(parts), queries)
     absent = [each for each in inputs.resolved.providers if not each.available]
-    if absent:
-        items = [f"{each.name}: {say.translated(each.reason)}" for each in absent]
-        facts.append(Fact(say("fact_not_searched"), say("not_searched_words"), items))
+    if items := [f"{each.name}: {say.translated(each.reason)}" for each in absent]:
+        yield _fact(say, "not_searched", items)
     if inputs.unread:
         items = [f"{each.title}: {say.name('status', each.status)}{_because(each.status_reason, say)}"
                  for each in inputs.unread]  # fmt: skip
-        words = say("not_read_words", sources=say.count("source", len(inputs.unread)))
-        facts.append(Fact(say("fact_not_read"), words, _first(items, say)))
-    return facts
+        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(items)))
 
 
-def _because(reason: str | None, say: ReportWords) -> str:
-    return f" ({say.translated(reason)})" if reason else ""
-
-
-def _contradictions(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    """Return both sides of what sources disagree about, each with its sources."""
+def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give both sides of what sources disagree about, each with its sources."""
 
     def side(finding: Finding) -> str:
         sources = inputs.state.sources
         titles = (sources[one].title for one in finding.source_ids if one in sources)
         return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
 
-    if not inputs.contradictions:
-        return []
-    items = [f"{side(one)} – {side(other)}" for one, other in inputs.contradictions]
-    count = say.count("contradiction", len(items))
-    return [_listing(say("fact_disagree"), say("disagree_words", contradictions=count), items, say)]
+    if items := [f"{side(one)} – {side(other)}" for one, other in inputs.contradictions]:
+        yield _fact(say, "disagree", _first(items, say), contradictions=say.count("contradiction", len(items)))
 
 
-def _limits(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    state, facts = inputs.state, []
-    if state.gaps:
-        words = say("gaps_words", gaps=say.count("gap", len(state.gaps)), open=len(state.unaddressed_gaps()))
-        items = [
-            f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
-            for gap in state.gaps
-        ]
-        facts.append(Fact(say("fact_gaps"), words, items))
-    if state.degraded or state.failed_branches:
-        notes = [say.translated(note) for note in state.degraded]
-        notes += [say("failed_branch", branch=branch) for branch in state.failed_branches]
-        facts.append(Fact(say("fact_degraded"), say("degraded_words"), notes))
+def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    state = inputs.state
+    gaps = [
+        f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
+        for gap in state.gaps
+    ]
+    if gaps:
+        yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
+    notes = [say.translated(note) for note in state.degraded]
+    if notes := notes + [say("failed_branch", branch=branch) for branch in state.failed_branches]:
+        yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.limitations]
     limitations += [say("replaced_list")] * inputs.replaced_list
-    if inputs.uncited_removed:
-        limitations.append(say("uncited_removed", statements=say.count("statement", inputs.uncited_removed)))
-    if inputs.unresolved:
-        limitations.append(say("markers_removed", count=len(inputs.unresolved)))
-    if inputs.foreign_urls:
-        limitations.append(say("addresses_removed", count=len(inputs.foreign_urls)))
-    listed = {say.translated(gap.description) for gap in state.gaps}
-    if rest := [line for line in dict.fromkeys(limitations) if line not in listed]:
-        facts.append(Fact(say("fact_limitations"), "", rest))
-    return facts
+    if count := inputs.uncited_removed:
+        limitations.append(say("uncited_removed", statements=say.count("statement", count)))
+    for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
+        limitations += [say(message, count=len(removed))] if removed else []
+    described = {say.translated(gap.description) for gap in state.gaps}
+    if rest := [line for line in dict.fromkeys(limitations) if line not in described]:
+        yield Fact(say("fact_limitations"), "", rest)
 
 
-# --- usage -----------------------------------------------------------------------------------------------------------
-def usage_document(state: ResearchState) -> dict[str, Any]:
-    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
-    document = state.usage.model_dump(mode="json")
-    # Roles work side by side, so which one answered first is chance.
-    for name, parts in (("by_role", dict(sorted(state.usage_by_role.items()))), ("by_phase", state.usage_by_phase)):
-        if parts:
-            exclude = {"active_seconds"}
-            document[name] = {key: part.model_dump(mode="json", exclude=exclude) for key, part in parts.items()}
-    return document
-
-
-def _usage(inputs: ReportInputs, say: ReportWords) -> list[Fact]:
-    """Return the total and one line per role; nothing for a run that neither called a model nor paid."""
-    state = inputs.state
-    if not state.usage.model_calls and state.usage.cost_usd == 0:
-        return []
-    roles = [
-        f"{say.name('role', role)}: {_usage_words(part, say)}" for role, part in sorted(state.usage_by_role.items())
-    ]
-    return [Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.", roles)]
+def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the cost, for a run that called a model or paid, its identity and times, and the command that checks it."""
+    state, resolved = inputs.state, inputs.resolved
+    if state.usage.model_calls or state.usage.cost_usd != 0:
+        parts = sorted(state.usage_by_role.items())
+        roles = [f"{say.name('role', role)}: {_usage_words(part, say)}" for role, part in parts]
+        yield Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.", roles)
+    words = say(
+        "run_words",
+        id=resolved.research_id,
+        product=f"durable-research {inputs.product_version}",
+        strategy=resolved.strategy,
+        started=say.moment(state.started_at),
+        ended=say.moment(inputs.ending.ended_at),
+    )
+    egress = say.translated(resolved.egress).rstrip(".")
+    yield Fact(say("fact_run"), f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)}".strip())
+    yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
 
 
 def _usage_words(usage: Usage, say: ReportWords) -> str:
@@ -339,12 +273,20 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
     parts += [say.count("search", usage.searches)] if usage.searches else []
     parts += [say.count("read", usage.reads)] if usage.reads else []
     if usage.cost_usd is not None:
-        cost = f"{usage.cost_usd:.4f} USD"
-    elif usage.known_cost_usd:
-        cost = say("cost_known", amount=f"{usage.known_cost_usd:.4f}")
-    else:
-        cost = say("cost_unknown")
-    return ", ".join([*parts, cost])
+        return ", ".join([*parts, f"{usage.cost_usd:.4f} USD"])
+    known = usage.known_cost_usd
+    return ", ".join([*parts, say("cost_known", amount=f"{known:.4f}") if known else say("cost_unknown")])
+
+
+def usage_document(state: ResearchState) -> dict[str, Any]:
+    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
+    document = state.usage.model_dump(mode="json")
+    # Roles work side by side, so which one answered first is chance.
+    for name, parts in (("by_role", dict(sorted(state.usage_by_role.items()))), ("by_phase", state.usage_by_phase)):
+        if parts:
+            exclude = {"active_seconds"}
+            document[name] = {key: part.model_dump(mode="json", exclude=exclude) for key, part in parts.items()}
+    return document
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------
