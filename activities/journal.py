@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
@@ -21,21 +21,14 @@ RENEW_SECONDS: Final = 4.0
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, eq=False)
 class CallJournal:
     """Makes paid calls under a lease, and stores their answers before it returns them."""
 
-    def __init__(
-        self,
-        calls: CallStore,
-        codec: AnswerCodec,
-        *,
-        lease_seconds: float = LEASE_SECONDS,
-        renew_seconds: float = RENEW_SECONDS,
-    ) -> None:
-        self._calls = calls
-        self._codec = codec
-        self._lease_seconds = lease_seconds
-        self._renew_seconds = renew_seconds
+    calls: CallStore
+    codec: AnswerCodec
+    lease_seconds: float = LEASE_SECONDS
+    renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
         """The stored answer of this very request, else a new one.
@@ -45,8 +38,8 @@ class CallJournal:
         """
         request = task.input
         # The key is the request, not its purpose: a run never pays for the same request twice.
-        key = f"{request.tenant}/{request.research_id}/{self._codec.request_fingerprint(task)}"
-        begun = await self._calls.begin(key, request.research_id, self._lease_seconds)
+        key = f"{request.tenant}/{request.research_id}/{self.codec.request_fingerprint(task)}"
+        begun = await self.calls.begin(key, request.research_id, self.lease_seconds)
         if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             return self._take(begun, task)
@@ -58,7 +51,7 @@ class CallJournal:
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:
-            answer = self._codec.answer_from_json(text, task.role)
+            answer = self.codec.answer_from_json(text, task.role)
         except AnswerUnusable as error:
             error.usage = error.usage if same else Usage()
             raise
@@ -80,8 +73,8 @@ class CallJournal:
     async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. Returns false if the store fails: the answer can still be used."""
         try:
-            written = f"{task.input.operation}\n{self._codec.answer_to_json(answer)}"
-            await _to_the_end(self._calls.finish(lease, written))
+            written = f"{task.input.operation}\n{self.codec.answer_to_json(answer)}"
+            await _to_the_end(self.calls.finish(lease, written))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False
@@ -89,15 +82,15 @@ class CallJournal:
 
     async def _give_up(self, lease: CallLease) -> None:
         try:
-            await _to_the_end(self._calls.release(lease))
+            await _to_the_end(self.calls.release(lease))
         except ProviderError as error:
             log.warning("journal.lease_not_released", error=type(error).__name__)
 
     async def _renew(self, lease: CallLease) -> None:
         while True:
-            await asyncio.sleep(self._renew_seconds)
+            await asyncio.sleep(self.renew_seconds)
             try:
-                await self._calls.renew(lease, self._lease_seconds)
+                await self.calls.renew(lease, self.lease_seconds)
             except ProviderError as error:
                 # The paid call goes on: giving it up would lose the answer for certain.
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)

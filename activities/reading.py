@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -35,22 +36,15 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True, eq=False)
 class ReadingActivities:
     """The activity with its reader, its stores and the assessment of quality."""
 
-    def __init__(
-        self,
-        reader: SourceReader,
-        content: ContentStore,
-        judge: Judge,
-        notebooks: Notebooks,
-        clock: Callable[[], datetime] = now,
-    ) -> None:
-        self._reader = reader
-        self._content = content
-        self._judge = judge
-        self._clock = clock
-        self._notebooks = notebooks
+    reader: SourceReader
+    content: ContentStore
+    judge: Judge
+    notebooks: Notebooks
+    clock: Callable[[], datetime] = now
 
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
@@ -59,10 +53,10 @@ class ReadingActivities:
             check_permission(request.permission)
             if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            request, hit = await self._notebooks.complete_read(request)
+            request, hit = await self.notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
-                document = await self._reader.read(
+                document = await self.reader.read(
                     request.url, tenant=request.tenant, domains=domains, corpus_digest=request.corpus_digest
                 )
             except (RateLimited, Unavailable) as error:
@@ -78,10 +72,10 @@ class ReadingActivities:
         media_type = _line(document.media_type, LONGEST_LABEL)
         starts = json.dumps(document.pages) if document.pages else ""
         raw, text = await asyncio.gather(
-            self._content.put(document.raw, media_type), self._content.put_text(document.text)
+            self.content.put(document.raw, media_type), self.content.put_text(document.text)
         )
-        pages = await self._content.put_text(starts, "application/json") if starts else None
-        judgement = await self._judge(request, document)
+        pages = await self.content.put_text(starts, "application/json") if starts else None
+        judgement = await self.judge(request, document)
         authors = [_line(name, LONGEST_NAME) for name in document.authors[:MOST_AUTHORS]]
         found = SourceEntry(
             source_id=request.source_id,
@@ -95,7 +89,7 @@ class ReadingActivities:
             venue=hit.venue,
             doi=hit.doi,
             published_at=_line(document.published_at, LONGEST_LABEL) or hit.published_at,
-            retrieved_at=self._clock().isoformat(timespec="seconds"),
+            retrieved_at=self.clock().isoformat(timespec="seconds"),
             media_type=media_type,
             quality_reason=judgement.reason,
             assessment=judgement.assessment,
@@ -116,7 +110,7 @@ class ReadingActivities:
             quality_reason=found.quality_reason if found.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",
             best_quality=best_quality(judgement.assessment),
             cached=document.cached,
-            entry=await self._notebooks.write(found),
+            entry=await self.notebooks.write(found),
         )
 
 

@@ -3,6 +3,7 @@
 import json
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -42,24 +43,16 @@ CANARY_BYTES: Final = 12
 """96 bits: nobody can guess it."""
 
 
+@dataclass(frozen=True, eq=False)
 class RecordsActivities:
     """Made with the configuration, the corpora, the content store, the session store and the queue of runs."""
 
-    def __init__(
-        self,
-        configuration: ResearchConfiguration,
-        corpora: Corpora,
-        content: ContentStore,
-        sessions: SessionStore,
-        notebooks: Notebooks,
-        queue: RunQueue,
-    ) -> None:
-        self._queue = queue
-        self._configuration = configuration
-        self._corpora = corpora
-        self._content = content
-        self._sessions = sessions
-        self._notebooks = notebooks
+    configuration: ResearchConfiguration
+    corpora: Corpora
+    content: ContentStore
+    sessions: SessionStore
+    notebooks: Notebooks
+    queue: RunQueue
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: PrepareRequest) -> Prepared:
@@ -80,14 +73,14 @@ class RecordsActivities:
             if request.continued or prepared.stored_result is not None:
                 return prepared
             # The queue frees the place of a run that is refused afterwards.
-            turn = await self._queue.take(request.research_id, prepared.resolved.tenant)
+            turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
             return prepared.model_copy(update={"has_turn": not turn.place})
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: TurnRequest) -> QueueTurn:
         """Return place 0 once the run may start, or at most half the known place: Temporal retries without an event."""
         async with attempt(RECORDS):
-            turn = await self._queue.take(request.research_id, request.tenant)
+            turn = await self.queue.take(request.research_id, request.tenant)
             if request.known_place and turn.place > request.known_place // 2:
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
             return turn
@@ -96,18 +89,18 @@ class RecordsActivities:
     async def prepare_agent(self, request: PrepareAgentRequest) -> PreparedAgent:
         """Store the resolution of an agent: its calls refer to it."""
         async with attempt(RECORDS):
-            return PreparedAgent(resolved_entry=await self._notebooks.write(request.resolved))
+            return PreparedAgent(resolved_entry=await self.notebooks.write(request.resolved))
 
     @activity.defn(name="save_session")
     async def save_session(self, request: SaveRequest) -> SessionRef:
         """Write a checkpoint as readable JSON: the stored state with what has changed since."""
         async with attempt(RECORDS):
-            state = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
+            state = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
-            await self._sessions.save(request.research_id, text, closed=request.closed)
+            await self.sessions.save(request.research_id, text, closed=request.closed)
         if request.closed or request.yields_turn:
             with suppress(ProviderError):  # the queue frees the place of a run that is over
-                await self._queue.release(request.research_id)
+                await self.queue.release(request.research_id)
         return SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
@@ -122,7 +115,7 @@ class RecordsActivities:
         resolved = resolve(
             research_id,
             asked,
-            self._configuration,
+            self.configuration,
             await self._corpus(asked.corpus),
             search_attributes=await self._has_search_attributes(),
         )
@@ -132,7 +125,7 @@ class RecordsActivities:
                 "canary": await self._canary(resolved),
             }
         )
-        return Prepared(resolved=resolved, resolved_entry=await self._notebooks.write(resolved))
+        return Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
     async def _resume(self, request: PrepareRequest, asked: ResearchRequest) -> Prepared:
         session = asked.continue_from or ""
@@ -145,13 +138,13 @@ class RecordsActivities:
             raise RunRefused(f"session {session} was never started: ask again")
         if request.continued:
             return Prepared(resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry)
-        resolved = resolve_again(state.resolved, asked, self._configuration)
+        resolved = resolve_again(state.resolved, asked, self.configuration)
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
         return Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
             stored_result=state.result if finished else None,
-            resolved_entry=await self._notebooks.write(resolved),
+            resolved_entry=await self.notebooks.write(resolved),
         )
 
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
@@ -159,12 +152,12 @@ class RecordsActivities:
         state = await self._state(followed)
         if state is None or state.resolved is None or state.resolved.tenant != resolved.tenant:
             raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
-        hits = sources_to_offer(await self._notebooks.complete_state(state), resolved)
+        hits = sources_to_offer(await self.notebooks.complete_state(state), resolved)
         return FollowUp(
             research_id=followed,
             query=state.resolved.query,
             summary=(state.result.summary if state.result else state.plan.brief)[:SUMMARY_CHARACTERS],
-            entry=await self._notebooks.write(HitsEntry(hits=hits)) if hits else "",
+            entry=await self.notebooks.write(HitsEntry(hits=hits)) if hits else "",
             sources=len(hits),
         )
 
@@ -183,14 +176,14 @@ class RecordsActivities:
         return (before.canary if before else "") or secrets.token_hex(CANARY_BYTES)
 
     async def _has_search_attributes(self) -> bool:
-        check = self._configuration.search_attributes
+        check = self.configuration.search_attributes
         try:
             return check is not None and await check()
         except RPCError as error:
             raise Unavailable(f"the server does not list its search attributes ({error.status.name.lower()})") from None
 
     async def _state(self, research_id: str) -> ResearchState | None:
-        stored = await self._sessions.load(research_id)
+        stored = await self.sessions.load(research_id)
         return None if stored is None else ResearchState.model_validate_json(stored)
 
     async def _with_report(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -198,16 +191,16 @@ class RecordsActivities:
         result = state.get("result")
         if not result or result.get("report") or not result.get("report_ref"):
             return state
-        text = await self._content.get_text(DocumentRef.model_validate(result["report_ref"]))
+        text = await self.content.get_text(DocumentRef.model_validate(result["report_ref"]))
         return state | {"result": result | {"report": text[:INLINE_REPORT_CHARACTERS]}}
 
     async def _corpus(self, name: str | None) -> CorpusSnapshot | None:
         if name is None:
             return None
         try:
-            snapshot = await self._corpora.describe(name)
+            snapshot = await self.corpora.describe(name)
             # A corpus that was declared and never indexed is indexed by the first run that names it.
-            return snapshot if snapshot.indexed_at else await self._corpora.refresh(name)
+            return snapshot if snapshot.indexed_at else await self.corpora.refresh(name)
         except CorpusUnknown as error:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
 
@@ -217,7 +210,7 @@ class RecordsActivities:
             # In the same words: whether there is one is not disclosed to another tenant.
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
-            return (await self._notebooks.complete_state(state)).model_dump_json()
+            return (await self.notebooks.complete_state(state)).model_dump_json()
         files, source = state.result.files if state.result else None, state.sources.get(request.name)
         named = {} if files is None else {
             "report.md": files.markdown, "report.html": files.html, "report.json": files.json_document
@@ -225,7 +218,7 @@ class RecordsActivities:
         document = named.get(request.name) or (source.text if source else None)
         if document is None:
             raise ContentMissing("the run has no such document")
-        return await self._content.get_text(document)
+        return await self.content.get_text(document)
 
 
 async def changed_state(

@@ -1,6 +1,7 @@
 """The activity `search`: one query to one provider."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from temporalio import activity
@@ -35,22 +36,21 @@ STATEMENT_CHARACTERS: Final = 600
 MOST_EARLIER_SOURCES: Final = 100
 
 
+@dataclass(frozen=True, eq=False)
 class SearchingActivities:
     """Made with the search providers of this worker, by name."""
 
-    def __init__(self, providers: Mapping[str, SearchProvider], check: Check, notebooks: Notebooks) -> None:
-        """`check` finds the unavailable providers; hits are written into `notebooks`."""
-        self._providers = providers
-        self._check = check
-        self._notebooks = notebooks
+    providers: Mapping[str, SearchProvider]
+    check: Check
+    notebooks: Notebooks
 
     @activity.defn(name="check_providers")
     async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
         check_permission(request.permission)
-        known = [name for name in request.providers if name in self._providers]
+        known = [name for name in request.providers if name in self.providers]
         async with send_heartbeats():
-            unavailable = await self._check(known)
+            unavailable = await self.check(known)
         unknown = [name for name in request.providers if name not in known]
         return CheckedProviders(unavailable={**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable})
 
@@ -60,9 +60,9 @@ class SearchingActivities:
         async with attempt(SEARCHING) as history:
             check_permission(request.permission)
             if request.provider == EARLIER:
-                known = await self._notebooks.read(request.earlier_entry, HitsEntry)
+                known = await self.notebooks.read(request.earlier_entry, HitsEntry)
                 return await self._by_reference(request, offer(known.hits, request))
-            provider = self._providers.get(request.provider)
+            provider = self.providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
             try:
@@ -92,7 +92,7 @@ class SearchingActivities:
                 resolved_entry=request.resolved_entry,
                 hits=[_shortened(hit) for hit in response.hits],
             )
-            entry = await self._notebooks.write(found)
+            entry = await self.notebooks.write(found)
         return response.model_copy(
             update={"hits": labels, "entry": entry, "warnings": response.warnings[:MOST_WARNINGS]}
         )

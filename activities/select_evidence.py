@@ -39,12 +39,12 @@ def choose_passages(
     return [[passage(span) for span in found] for found in chosen]
 
 
+@dataclass(frozen=True, eq=False)
 class SelectionActivities:
     """Searches stored texts in a thread: the work is linear in their length, and no parser takes part."""
 
-    def __init__(self, content: ContentStore, notebooks: Notebooks) -> None:
-        self._content = content
-        self._notebooks = notebooks
+    content: ContentStore
+    notebooks: Notebooks
 
     @activity.defn(name="select_evidence")
     async def select_evidence(self, request: SelectionRequest) -> SelectedEvidence:
@@ -53,8 +53,8 @@ class SelectionActivities:
         A source that was not read is searched in the snippet of the search that found it, and never cited.
         """
         async with attempt(RECORDS):
-            sources = await self._notebooks.complete_extracts(request.sources)
-            stored = await load_documents(AnalysisEntry(sources=list(sources)), self._content)
+            sources = await self.notebooks.complete_extracts(request.sources)
+            stored = await load_documents(AnalysisEntry(sources=list(sources)), self.content)
             texts = [(source.id, stored[source.text.hash] if source.text else source.snippet) for source in sources]
             chosen = await asyncio.to_thread(
                 choose_passages, request.questions, texts, request.language, request.per_question, request.per_source
@@ -65,7 +65,7 @@ class SelectionActivities:
             used = {each.span.text: sources[each.span.text] for each in citable.values()}
             entry = AnalysisEntry(evidence=[each.evidence for each in citable.values()], sources=list(used.values()))
             return SelectedEvidence(
-                entry=await self._notebooks.write(entry) if citable else None,
+                entry=await self.notebooks.write(entry) if citable else None,
                 spans=[
                     [
                         SelectedSpan(

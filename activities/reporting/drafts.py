@@ -209,20 +209,20 @@ def _under_heading(blocks: Blocks, text: str) -> Blocks:
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
 class RevisionActivities:
     """Puts drafts together."""
 
-    def __init__(self, content: ContentStore) -> None:
-        self._content = content
+    content: ContentStore
 
     @activity.defn(name="join_report")
     async def join_report(self, request: JoinRequest) -> ReportDraft:
         """Join a frame and sections that were written apart into one draft."""
         async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
-            frame, *sections = await asyncio.gather(*(self._content.get_text(each) for each in documents))
+            frame, *sections = await asyncio.gather(*(self.content.get_text(each) for each in documents))
             draft, text = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
-            return await store_draft(self._content, draft, text)
+            return await store_draft(self.content, draft, text)
 
 
 def _join(base: ReportDraft, frame: str, sections: Sequence[str], headings: Sequence[str]) -> tuple[ReportDraft, str]:

@@ -86,42 +86,34 @@ def evidence_texts(state: ResearchState) -> list[DocumentRef]:
     return list(references.values())
 
 
+@dataclass(frozen=True, eq=False)
 class ReportingActivities:
     """Renders reports in killable processes, because hostile text can keep a parser busy for long."""
 
-    def __init__(
-        self,
-        content: ContentStore,
-        skipped_of: SkippedOf,
-        product_version: str,
-        isolated: IsolatedCalls,
-        sessions: SessionStore,
-        notebooks: Notebooks,
-    ) -> None:
-        self._content = content
-        self._sessions = sessions
-        self._notebooks = notebooks
-        self._skipped_of = skipped_of
-        self._product_version = product_version
-        self._isolated = isolated
+    content: ContentStore
+    skipped_of: SkippedOf
+    product_version: str
+    isolated: IsolatedCalls
+    sessions: SessionStore
+    notebooks: Notebooks
 
     @activity.defn(name="render_report")
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
         async with attempt(RECORDS):
-            changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
-            state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
+            changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
+            state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
-            skipped = await self._skipped_of(corpus.name, corpus.digest) if corpus else []
-            draft = await self._content.get_text(state.draft.document) if state.draft else None
-            texts = await load_texts(self._content, evidence_texts(state))
+            skipped = await self.skipped_of(corpus.name, corpus.digest) if corpus else []
+            draft = await self.content.get_text(state.draft.document) if state.draft else None
+            texts = await load_texts(self.content, evidence_texts(state))
             entry = state.verdicts_entry
-            verdicts = (await self._notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
+            verdicts = (await self.notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
             entry = state.verification.corrections_entry if entry else ""
-            corrected = (await self._notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
+            corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             packed = await asyncio.to_thread(state.pack)
-            rendered = await self._isolated.call(
-                RENDER, packed, draft, texts, skipped, self._product_version, verdicts, corrected
+            rendered = await self.isolated.call(
+                RENDER, packed, draft, texts, skipped, self.product_version, verdicts, corrected
             )
             forms = RenderedForms(*rendered)
             return RenderedReport(
@@ -135,8 +127,8 @@ class ReportingActivities:
 
     async def _store(self, forms: RenderedForms) -> ReportFiles:
         text, page, data = await asyncio.gather(
-            self._content.put_text(forms.markdown, "text/markdown"),
-            self._content.put_text(forms.html, "text/html"),
-            self._content.put_text(forms.document, "application/json"),
+            self.content.put_text(forms.markdown, "text/markdown"),
+            self.content.put_text(forms.html, "text/html"),
+            self.content.put_text(forms.document, "application/json"),
         )
         return ReportFiles(markdown=text, html=page, json_document=data)

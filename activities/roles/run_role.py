@@ -6,6 +6,7 @@ if it is paid), grounds the answer in stored text, and stores long results by re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
@@ -50,20 +51,14 @@ from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask,
 O = TypeVar("O", bound=RoleAnswer)
 
 
+@dataclass(frozen=True, eq=False)
 class RoleActivities:
     """The activities of all roles over the engines and stores of this worker."""
 
-    def __init__(
-        self,
-        engines: Mapping[EngineKind, Engine],
-        content: ContentStore,
-        journal: CallJournal,
-        notebooks: Notebooks,
-    ) -> None:
-        self._engines = engines
-        self._content = content
-        self._journal = journal
-        self._notebooks = notebooks
+    engines: Mapping[EngineKind, Engine]
+    content: ContentStore
+    journal: CallJournal
+    notebooks: Notebooks
 
     def register(self) -> list[Callable[..., Any]]:
         """Define one activity per role, under the role's own name and with its exact types.
@@ -88,7 +83,7 @@ class RoleActivities:
         """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
         async with attempt(MODELS):
             request = await self._complete(role, request)
-            documents = await load_documents(request, self._content)
+            documents = await load_documents(request, self.content)
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
             answer = await self._answer(task)
@@ -103,7 +98,7 @@ class RoleActivities:
 
     async def _complete(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleInput:
         """The input with the entries that it refers to."""
-        request = await self._notebooks.complete_input(request, role)
+        request = await self.notebooks.complete_input(request, role)
         if not isinstance(request, ToolTurnInput):
             return request
         return request.model_copy(update={"answers": [await self._with_text(answer) for answer in request.answers]})
@@ -111,21 +106,21 @@ class RoleActivities:
     async def _with_text(self, answer: ToolAnswer) -> ToolAnswer:
         if not answer.entry:
             return answer
-        stored = await self._notebooks.read(answer.entry, AnswerEntry)
+        stored = await self.notebooks.read(answer.entry, AnswerEntry)
         return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
 
     async def _answer(self, task: EngineTask) -> EngineAnswer:
-        engine = self._engines.get(task.input.engine)
+        engine = self.engines.get(task.input.engine)
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
-        return await (self._journal.answer(engine, task) if engine.paid else engine.answer(task))
+        return await (self.journal.answer(engine, task) if engine.paid else engine.answer(task))
 
     async def _stored(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
         """Store texts and long lists of a result; the history gets references."""
         if isinstance(result, TurnResult):
-            await self._content.put_text(texts[0], TRANSCRIPT_TYPE)
+            await self.content.put_text(texts[0], TRANSCRIPT_TYPE)
         if isinstance(result, SynthesizerResult):
-            return result.model_copy(update={"draft": await store_draft(self._content, result.draft, texts[0])})
+            return result.model_copy(update={"draft": await store_draft(self.content, result.draft, texts[0])})
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
             return await self._stored_analysis(request, result)
         if isinstance(result, CheckerResult):
@@ -135,7 +130,7 @@ class RoleActivities:
         return result
 
     async def _by_reference(self, result: O, entry: CompactModel, field: str) -> O:
-        return result.model_copy(update={"entry": await self._notebooks.write(entry), field: []})
+        return result.model_copy(update={"entry": await self.notebooks.write(entry), field: []})
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
         """The result with labels of findings and evidence; they themselves are in the notebook."""
@@ -146,7 +141,7 @@ class RoleActivities:
             if source.id in cited
         ]
         entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
-        return labels_of(result, request).model_copy(update={"entry": await self._notebooks.write(entry)})
+        return labels_of(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
 
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------

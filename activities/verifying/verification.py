@@ -59,42 +59,42 @@ from providers.interfaces import ContentStore, Notebooks, SessionStore
 MARKDOWN: Final = "text/markdown"
 
 
+@dataclass(frozen=True, eq=False)
 class VerifyingActivities:
     """Made with the stores."""
 
-    def __init__(self, content: ContentStore, sessions: SessionStore, notebooks: Notebooks) -> None:
-        self._content = content
-        self._sessions = sessions
-        self._notebooks = notebooks
+    content: ContentStore
+    sessions: SessionStore
+    notebooks: Notebooks
 
     @activity.defn(name="extract_claims")
     async def extract_claims(self, request: ExtractClaimsRequest) -> ExtractedClaims:
         """Find the claims of the newest draft, judge them by rules, and store those that need a checker."""
         async with attempt(RECORDS):
-            changed = await changed_state(self._sessions, self._notebooks, request.research_id, request.change)
-            state = await self._notebooks.complete_state(ResearchState.model_validate(changed))
+            changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
+            state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
             if state.draft is None or state.resolved is None:
                 raise InvalidCall("there is no draft whose claims could be found")
-            draft = await asyncio.to_thread(to_plain_draft, await self._content.get_text(state.draft.document))
-            stored = await self._content.put_text(draft, MARKDOWN)
-            texts = await load_texts(self._content, evidence_texts(state))
+            draft = await asyncio.to_thread(to_plain_draft, await self.content.get_text(state.draft.document))
+            stored = await self.content.put_text(draft, MARKDOWN)
+            texts = await load_texts(self.content, evidence_texts(state))
             material = Material(_claims_entry(state, stored), texts, state.resolved.engine is EngineKind.MODEL)
             answers = await self._answers(request.answers)
             entry, asked = await asyncio.to_thread(extract, draft, material, answers)
-            return await self._extracted(await self._notebooks.write(entry), entry, asked)
+            return await self._extracted(await self.notebooks.write(entry), entry, asked)
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: ApplyRequest) -> ExtractedClaims:
         """Put every proposal into the draft, and store the claims of it that need a checker."""
         async with attempt(RECORDS):
             draft, material = await self._load(request.claims_entry, by_model=request.by_model)
-            doubtful = await self._notebooks.read(request.doubtful_entry, DoubtfulEntry)
-            read = [await self._notebooks.read(entry, ProposalsEntry) for entry in request.proposals]
+            doubtful = await self.notebooks.read(request.doubtful_entry, DoubtfulEntry)
+            read = [await self.notebooks.read(entry, ProposalsEntry) for entry in request.proposals]
             proposals = [one for each in read for one in each.proposals]
             answers = await self._answers(request.answers)
             tried, asked = await asyncio.to_thread(try_corrections, draft, material, doubtful, proposals, answers)
             tried = tried.model_copy(update={"before": request.claims_entry, "verdicts": request.verdicts_entry})
-            return await self._extracted(await self._notebooks.write(tried), tried.after, asked)
+            return await self._extracted(await self.notebooks.write(tried), tried.after, asked)
 
     @activity.defn(name="finalize_verification")
     async def finalize_verification(self, request: FinalizeVerificationRequest) -> FinalizedVerification:
@@ -102,8 +102,8 @@ class VerifyingActivities:
         async with attempt(RECORDS):
             tried, before = None, list[ClaimVerdict]()
             if request.corrected_entry:
-                tried = await self._notebooks.read(request.corrected_entry, CorrectedEntry)
-                before = (await self._notebooks.read(tried.verdicts, VerdictsEntry)).verdicts
+                tried = await self.notebooks.read(request.corrected_entry, CorrectedEntry)
+                before = (await self.notebooks.read(tried.verdicts, VerdictsEntry)).verdicts
             entry = tried.before if tried else request.claims_entry
             draft, material = await self._load(entry, by_model=request.by_model)
             answers = await self._answers(request.answers)
@@ -117,17 +117,17 @@ class VerifyingActivities:
     ) -> FinalizedVerification:
         corrections = found.corrections
         if entry := request.corrections_entry:
-            corrections = [*(await self._notebooks.read(entry, CorrectionsEntry)).corrections, *corrections]
+            corrections = [*(await self.notebooks.read(entry, CorrectionsEntry)).corrections, *corrections]
         draft, fresh = None, list[Evidence]()
         if tried and found.text:
             described, text, cited = await asyncio.to_thread(describe_corrected, found.text, found.claims.draft)
-            draft = await store_draft(self._content, described, text)
+            draft = await store_draft(self.content, described, text)
             fresh = [item for item in tried.evidence if item.id in cited]
-        claims_entry = await self._notebooks.write(found.claims)
+        claims_entry = await self.notebooks.write(found.claims)
         verdicts = VerdictsEntry(verdicts=found.verdicts)
         return FinalizedVerification(
             claims_entry="" if claims_entry == request.claims_entry else claims_entry,
-            verdicts_entry=await self._notebooks.write(verdicts),
+            verdicts_entry=await self.notebooks.write(verdicts),
             corrections_entry=await self._written(CorrectionsEntry(corrections=corrections)),
             summary=VerificationSummary(
                 mode=request.mode,
@@ -160,16 +160,16 @@ class VerifyingActivities:
 
     async def _written(self, entry: CompactModel) -> str:
         """Hash of a stored entry; empty for an empty one."""
-        return await self._notebooks.write(entry) if entry != type(entry)() else ""
+        return await self.notebooks.write(entry) if entry != type(entry)() else ""
 
     async def _load(self, entry: str, *, by_model: bool) -> tuple[str, Material]:
         """The draft of stored claims, and the material for their comparison."""
-        claims = await self._notebooks.read(entry, ClaimsEntry)
-        texts = await load_texts(self._content, [source.text for source in claims.sources])
-        return await self._content.get_text(claims.draft), Material(claims, texts, by_model)
+        claims = await self.notebooks.read(entry, ClaimsEntry)
+        texts = await load_texts(self.content, [source.text for source in claims.sources])
+        return await self.content.get_text(claims.draft), Material(claims, texts, by_model)
 
     async def _answers(self, entries: Sequence[str]) -> list[ClaimAnswer]:
-        read = [await self._notebooks.read(entry, AnswersEntry) for entry in entries]
+        read = [await self.notebooks.read(entry, AnswersEntry) for entry in entries]
         return [answer for each in read for answer in each.answers]
 
 
