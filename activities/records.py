@@ -85,10 +85,10 @@ class RecordsActivities:
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: TurnRequest) -> QueueTurn:
-        """Return place 0 once the run may start, else only news of its place: Temporal retries without an event."""
+        """Return place 0 once the run may start, or at most half the known place: Temporal retries without an event."""
         async with attempt(RECORDS):
             turn = await self._queue.take(request.research_id, request.tenant)
-            if turn.place and not is_news(turn.place, request.known_place):
+            if request.known_place and turn.place > request.known_place // 2:
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
             return turn
 
@@ -264,15 +264,3 @@ def without_report(state: dict[str, Any]) -> dict[str, Any]:
 def _another_session() -> ApplicationError:
     message = "the stored session is not the one that was changed: it is written again as a whole"
     return ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
-
-
-WORTH_REPORTING: Final = 0.85
-"""Factor by which a place must have become smaller, or larger the other way round; the last few always count."""
-LAST_FEW: Final = 3
-
-
-def is_news(place: int, known: int) -> bool:
-    """Return whether a place in the queue is worth an event in the history of a run that knows another place."""
-    if not known or (place != known and place <= LAST_FEW):
-        return True
-    return place < known * WORTH_REPORTING or place * WORTH_REPORTING > known

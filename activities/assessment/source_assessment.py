@@ -1,17 +1,24 @@
 """Quality of a source: pure rules over its host, its date and its text, with a reason of one line.
 
-Label: the parts are weighted (by kind of search). `high` needs a sum of 0.70, an authority of
-0.70, a relevance of 0.30, a content of 0.40 and a site where not anybody can write. `low` is a sum below 0.40, an
-authority up to 0.15, a relevance below 0.15, a content below 0.05, and whatever does not show its text. Everything
-else is `medium`.
+The parts are weighted by kind of search. `high` needs a sum of 0.70, an authority of 0.70, a relevance of 0.30 and a
+content of 0.40. `low` is a sum below 0.40, an authority up to 0.15, a relevance below 0.15, and a content below 0.05.
+Everything else is `medium`. Authority is that of the host in a table of domains, never a page's own word.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import calendar
+import re
+import tomllib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property, lru_cache
+from importlib.resources import files
 from typing import Final
 
-from activities.assessment.authorities import GENERAL, PUBLISHER, Authorities, Authority, load_authorities
-from activities.assessment.question_fit import Age, Coverage, age_of, coverage
+from pydantic import Field
+
+from contracts.addresses import host_of
+from contracts.base import StrictContract
 from contracts.evidence import CHOSEN_BY_OPERATOR, SourceAssessment
 from contracts.lenient import find_member
 from contracts.messages import ReadRequest
@@ -19,133 +26,200 @@ from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument, IsolatedCalls
+from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stems
+
+WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
+    SourceType.WEB: (0.4, 0.3, 0.1, 0.2),
+    SourceType.ACADEMIC: (0.4, 0.35, 0.05, 0.2),
+    SourceType.NEWS: (0.35, 0.3, 0.25, 0.1),
+}
+"""Of authority, relevance, recency and content."""
+HALF_LIFE_DAYS: Final = {SourceType.WEB: 4 * 365.0, SourceType.ACADEMIC: 8 * 365.0, SourceType.NEWS: 30.0}
+"""After so many days a source is worth half as much."""
+DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
+"""Authority of a host that the operator has called so."""
+HIGH_AUTHORITY: Final = 0.7
+"""No tier of the table in which anybody can write reaches it."""
+LITTLE_AUTHORITY: Final = 0.35
+"""A page below it, or where anybody can write, is never called authoritative by an analyzer, whatever it says."""
+UNKNOWN: Final = 0.5
+"""Recency of a page without a date, relevance of one whose words cannot be compared with the question's."""
+OUTSIDE: Final = 0.1
+"""Recency of a page before the requested time."""
+LOOKED_AT: Final = 60_000
+"""Characters of a page that are compared."""
+WINDOW: Final = 150
+"""Words of one place: a long page has every word somewhere."""
+
+
+# --- authority -------------------------------------------------------------------------------------------------------
+class AuthorityTier(StrictContract):
+    """A sort of site, and what it is worth for each kind of search, 0 to 1."""
+
+    phrase: str
+    """Words of a reason for it."""
+    web: float = Field(ge=0, le=1)
+    academic: float = Field(ge=0, le=1)
+    news: float = Field(ge=0, le=1)
+    user_generated: bool = False
+    """True if its readers can write there."""
+    domains: str = ""
+    """Domains with everything below them, between blanks."""
 
 
 @dataclass(frozen=True)
-class Weights:
-    """Weight of each part; they add up to 1."""
+class Authority:
+    """Authority of one host."""
 
+    tier: str
     authority: float
-    relevance: float
-    recency: float
-    content: float
+    phrase: str
+    user_generated: bool = False
+    declared: Quality | None = None
+    """Set where the operator's word decides."""
 
 
-WEIGHTS: Final[Mapping[SourceType, Weights]] = {
-    SourceType.WEB: Weights(0.4, 0.3, 0.1, 0.2),
-    SourceType.ACADEMIC: Weights(0.4, 0.35, 0.05, 0.2),
-    SourceType.NEWS: Weights(0.35, 0.3, 0.25, 0.1),
-}
+class Authorities(StrictContract):
+    """The table that comes with the product."""
 
-HIGH_SCORE: Final = 0.7
-HIGH_AUTHORITY: Final = 0.7
-HIGH_RELEVANCE: Final = 0.3
-HIGH_CONTENT: Final = 0.4
-LITTLE_AUTHORITY: Final = 0.35
-"""A page below it, or where anybody can write, is never called authoritative by an analyzer, whatever it says."""
-LOW_SCORE: Final = 0.4
-LOW_AUTHORITY: Final = 0.15
-LOW_RELEVANCE: Final = 0.15
-LOW_CONTENT: Final = 0.05
-FULL_LENGTH: Final = 2_000
-"""Characters of text from which more does not count."""
-LONG_LINE: Final = 60
-LOOKED_AT: Final = 60_000
-OTHER_LANGUAGE: Final = 0.5
-"""Relevance of a page whose language is not the question's: words cannot be compared."""
+    as_of: str
+    forum_labels: str
+    general: AuthorityTier
+    tiers: Mapping[str, AuthorityTier]
+
+    def find(self, url: str, mode: SourceType, declared: Mapping[str, Quality]) -> Authority:
+        """Return the authority of a host: the operator's word, else the longest domain of the table, else general.
+
+        `declared` maps domains in lower case to labels; each counts for what lies below it, too.
+        """
+        host = host_of(url)
+        for domain in _upwards(host):
+            label = declared.get(domain, Quality.UNKNOWN)
+            if label in DECLARED:
+                return Authority("declared", DECLARED[label], CHOSEN_BY_OPERATOR, declared=label)
+        domain = next((domain for domain in _upwards(host) if domain in self._tier_by_domain), "")
+        name = self._tier_by_domain.get(domain, "general")
+        if domain != host and host.partition(".")[0] in self.forum_labels.split():
+            name = "community"
+        tier = self.tiers.get(name, self.general)
+        return Authority(name, getattr(tier, mode.value), tier.phrase, tier.user_generated)
+
+    @cached_property
+    def _tier_by_domain(self) -> dict[str, str]:
+        return {domain: name for name, tier in self.tiers.items() for domain in tier.domains.split()}
 
 
-def assess(
-    request: ReadRequest,
-    document: ExtractedDocument,
-    authorities: Authorities,
-    declared: Mapping[str, Quality] | None = None,
-) -> SourceAssessment:
-    """Parts, label and reason for one page as it was read; the final address counts, not the one that led there.
+@lru_cache(maxsize=1)
+def load_authorities() -> Authorities:
+    """Read the table."""
+    text = files("activities.assessment").joinpath("authorities.toml").read_text(encoding="utf-8")
+    return Authorities.model_validate(tomllib.loads(text))
 
-    `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label of every
-    page. Nothing that the page says of itself raises its authority.
+
+def _upwards(host: str) -> Iterator[str]:
+    """Give the host, then each domain above it."""
+    while host:
+        yield host
+        host = host.partition(".")[2]
+
+
+# --- assessment ------------------------------------------------------------------------------------------------------
+def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[str, Quality]) -> SourceAssessment:
+    """Return parts, label and reason for one page; its final address counts, not the one that led there.
+
+    `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label.
     """
-    standing = _standing(request, document, authorities, declared)
-    age = age_of(document.published_at or request.published_at, request.date, request.published_from, request.mode)
-    seen = coverage(
-        request.query, document.title or request.title, request.snippet, document.text[:LOOKED_AT], document.language
-    )
+    table = load_authorities()
+    host = table.find(document.url, request.mode, declared)
+    if host.tier == "general" and request.mode is SourceType.ACADEMIC and request.doi:
+        # A search for papers gives the identifier; on a host without an entry it speaks for a publisher's page.
+        worth = (host.authority + table.tiers["publisher"].academic) / 2
+        host = Authority(host.tier, worth, "publication with an identifier")
+    relevance, covered = _relevance(request, document)
+    recency, age = age_of(document.published_at or request.published_at, request)
     content = content_quality(document.text)
-    relevance = OTHER_LANGUAGE if seen.other_language else seen.share
-    label = _label(request.mode, standing, age, relevance, content)
+    parts = (host.authority, relevance, recency, content)
+    score = sum(weight * part for weight, part in zip(WEIGHTS[request.mode], parts, strict=True))
+    label = Quality.MEDIUM
+    if score < 0.4 or host.authority <= 0.15 or relevance < 0.15 or content < 0.05:
+        label = Quality.LOW
+    elif score >= 0.7 and host.authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
+        label = Quality.MEDIUM if recency == OUTSIDE else Quality.HIGH
+    reasons = (host.phrase, covered, age, "little text" if content < 0.4 else "")
     return SourceAssessment(
-        authority=round(standing.authority, 2),
+        authority=round(host.authority, 2),
         relevance=round(relevance, 2),
-        recency=round(age.recency, 2),
+        recency=round(recency, 2),
         content_quality=round(content, 2),
-        label=label,
-        reason=_reason(standing, age, seen, content),
-        user_generated=standing.user_generated,
+        label=host.declared or label,
+        reason="; ".join(part for part in reasons if part),
+        user_generated=host.user_generated,
     )
 
 
 def best_quality(parts: SourceAssessment | None) -> Quality:
-    """The best that an analyzer may call a source."""
+    """Return the best that an analyzer may call a source."""
     weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
     return Quality.MEDIUM if weak else Quality.HIGH
 
 
+def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float, str]:
+    """Return the share of a question's words that the best place of a page has, 0 to 1, and how to describe it.
+
+    Of several questions, one a line, the one that the page covers best counts.
+    """
+    language = detect_language(request.query)
+    page_language = (document.language or "").lower().replace("_", "-").partition("-")[0]
+    heading = set(stems(f"{document.title or request.title} {request.snippet}", language))
+    text = stems(document.text[:LOOKED_AT], language)
+    places = [heading.union(text[start : start + WINDOW]) for start in range(0, max(1, len(text)), WINDOW // 2)]
+    everything = heading.union(text)
+    best, found, count = 0.0, 0, 0
+    for line in request.query.splitlines():
+        if sought := set(question_stems(line, language)):
+            share = max(len(sought & place) for place in places) / len(sought)
+            best, found, count = max((best, found, count), (share, len(sought & everything), len(sought)))
+    foreign = page_language in STEMMED_LANGUAGES and page_language != language and best < UNKNOWN
+    if not count or language not in STEMMED_LANGUAGES or foreign:
+        return UNKNOWN, "in another language than the question" if foreign else ""
+    return best, f"covers {found} of {count} words"
+
+
+def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
+    """Return a source's recency, 0 to 1, and how to describe its age.
+
+    Dates are ISO, whole or in part; one that cannot be read or lies ahead is unknown. A date in part counts as its
+    latest day.
+    """
+    last, today = _latest_day(published), _latest_day(request.date)
+    written = (published or "").strip()[:10]
+    # Two days ahead are a matter of time zones.
+    if not last or not today or ((last - today).days > 2 and written > str(today)[: len(written)]):
+        return UNKNOWN, "undated"
+    if request.published_from and str(last) < request.published_from:
+        return OUTSIDE, f"{last.year}, before the time asked for"
+    return 0.5 ** (max(0, (today - last).days) / HALF_LIFE_DAYS[request.mode]), str(last.year)
+
+
+def _latest_day(text: str | None) -> date | None:
+    """Return the latest day that an ISO date may mean; None for anything else."""
+    found = re.fullmatch(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?(?:[T ].*)?", (text or "").strip(), re.DOTALL)
+    year, month, day = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    try:
+        return date(year, month or 12, day or calendar.monthrange(year, month or 12)[1])
+    except ValueError:
+        return None
+
+
 def content_quality(text: str) -> float:
-    """Return how much there is to quote, 0 to 1: the length, and the share that stands in whole lines of prose."""
-    looked_at = text[:LOOKED_AT]
-    lines = [line.strip() for line in looked_at.splitlines() if line.strip()]
+    """Return how much there is to quote, 0 to 1: the length up to 2,000 characters, and the share of lines of prose."""
+    lines = [line.strip() for line in text[:LOOKED_AT].splitlines()]
     characters = sum(map(len, lines))
-    if not characters:
-        return 0.0
-    prose = sum(len(line) for line in lines if len(line) >= LONG_LINE) / characters
-    length = min(1.0, characters / FULL_LENGTH)
-    return length * (0.5 + 0.5 * prose)
+    prose = sum(len(line) for line in lines if len(line) >= 60)
+    return min(1.0, characters / 2_000) * (0.5 + 0.5 * prose / characters) if characters else 0.0
 
 
-def _standing(
-    request: ReadRequest, document: ExtractedDocument, authorities: Authorities, declared: Mapping[str, Quality] | None
-) -> Authority:
-    standing = authorities.standing(document.url, request.mode, declared)
-    # A search for papers tells the identifier itself; on a host without an entry it stands for a publisher's page.
-    if standing.tier == GENERAL and request.mode is SourceType.ACADEMIC and request.doi:
-        published = authorities.tiers[PUBLISHER].authority(request.mode)
-        return Authority(GENERAL, (standing.authority + published) / 2, "publication with an identifier")
-    return standing
-
-
-def _label(mode: SourceType, standing: Authority, age: Age, relevance: float, content: float) -> Quality:
-    if standing.declared is not None:
-        return standing.declared
-    weights = WEIGHTS[mode]
-    authority = standing.authority
-    score = (
-        weights.authority * authority
-        + weights.relevance * relevance
-        + weights.recency * age.recency
-        + weights.content * content
-    )
-    poor = authority <= LOW_AUTHORITY or relevance < LOW_RELEVANCE or content < LOW_CONTENT
-    if poor or score < LOW_SCORE:
-        return Quality.LOW
-    fit = authority >= HIGH_AUTHORITY and relevance >= HIGH_RELEVANCE and content >= HIGH_CONTENT
-    able = fit and not age.outside and not standing.user_generated
-    return Quality.HIGH if able and score >= HIGH_SCORE else Quality.MEDIUM
-
-
-def _reason(standing: Authority, age: Age, seen: Coverage, content: float) -> str:
-    """Return what decided, in our own words alone: nothing of the page is in it."""
-    parts = [standing.phrase]
-    if seen.other_language:
-        parts.append("in another language than the question")
-    elif seen.of:
-        parts.append(f"covers {seen.found} of {seen.of} words")
-    parts.append(age.phrase)
-    if content < HIGH_CONTENT:
-        parts.append("little text")
-    return "; ".join(parts)
-
-
+# --- the judge of a worker -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Judgement:
     """A label, what decided, and the parts where there are any."""
@@ -156,13 +230,13 @@ class Judgement:
 
 
 Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
-ASSESSED: Final = f"{__name__}:assess_as_json"
+ASSESS: Final = f"{__name__}:assess"
 
 
 def judge_of(
     isolated: IsolatedCalls, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
 ) -> Judge:
-    """Judges by the operator's declarations: what each corpus is worth, and domains of the web.
+    """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
 
     Pages are looked at in killable processes.
     """
@@ -170,20 +244,11 @@ def judge_of(
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
         if document.url.startswith(CORPUS_SCHEME):
-            return _judge_corpus(document.url, authority_of)
+            name = document.url.removeprefix(CORPUS_SCHEME).partition("/")[0]
+            quality = find_member(Quality, authority_of(name) or "")
+            return Judgement(quality, CHOSEN_BY_OPERATOR) if quality else Judgement()
         looked_at = replace(document, text=document.text[:LOOKED_AT], raw=b"")
-        found = SourceAssessment.model_validate_json(await isolated.call(ASSESSED, request, looked_at, declared))
+        found: SourceAssessment = await isolated.call(ASSESS, request, looked_at, declared)
         return Judgement(found.label, found.reason, found)
 
     return judge
-
-
-def assess_as_json(request: ReadRequest, document: ExtractedDocument, declared: Mapping[str, Quality]) -> str:
-    """`assess` for a child process, over JSON."""
-    return assess(request, document, load_authorities(), declared).model_dump_json()
-
-
-def _judge_corpus(url: str, authority_of: Callable[[str], str | None]) -> Judgement:
-    authority = authority_of(url.removeprefix(CORPUS_SCHEME).partition("/")[0])
-    quality = find_member(Quality, authority or "")
-    return Judgement() if quality is None else Judgement(quality, CHOSEN_BY_OPERATOR)

@@ -6,10 +6,10 @@ claim, whatever its form; what has none is one if it asserts something (`provide
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import INLINE_QUOTE
@@ -33,6 +33,9 @@ from providers.verification.assertions import asserts
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 
+MOST_UNSUPPORTED: Final = 0.2
+MOST_CONTRADICTED: Final = 0.05
+"""Shares of the judged claims above which a report warns of itself."""
 MOSTLY_QUOTED: Final = 0.5
 """From this share of its characters in quotation marks on, a sentence is a quotation."""
 LED_TO: Final = ("list", "table", "quote")
@@ -186,6 +189,40 @@ def _kind(words: str, language: str, *, quoted: bool) -> ClaimKind:
     if quoted or in_marks >= MOSTLY_QUOTED * max(1, len(words)):
         return ClaimKind.QUOTE
     return ClaimKind.NUMERIC if find_quantities(words, language) else ClaimKind.GENERAL
+
+
+def count_verdicts(judged: Collection[tuple[Verdict, CheckMethod, int]]) -> dict[str, Any]:
+    """Return the figures of a check, by the fields of `VerificationSummary`.
+
+    A claim is given by its verdict, its method and the number of its citations.
+    """
+    verdicts = Counter(verdict.value for verdict, _, _ in judged)
+    unsupported, contradicted = _shares(verdicts)
+    return {
+        "claims": len(judged),
+        "uncited_claims": sum(not citations for _, _, citations in judged),
+        "verdicts": dict(sorted(verdicts.items())),
+        "methods": dict(sorted(Counter(method.value for _, method, _ in judged).items())),
+        "unsupported_share": unsupported,
+        "contradicted_share": contradicted,
+        "effective_citations": sum(count for verdict, _, count in judged if verdict is Verdict.SUPPORTED),
+        "warning": needs_warning(verdicts),
+    }
+
+
+def needs_warning(verdicts: Mapping[str, int]) -> bool:
+    """Return whether so many claims lack support that a report warns of itself."""
+    unsupported, contradicted = _shares(verdicts)
+    return unsupported > MOST_UNSUPPORTED or contradicted > MOST_CONTRADICTED
+
+
+def _shares(verdicts: Mapping[str, int]) -> tuple[float, float]:
+    """Return the shares of unsupported and of contradicted claims among those that were judged."""
+    undecided = (Verdict.UNVERIFIED, Verdict.NOT_ENOUGH_INFORMATION)
+    judged = max(1, sum(count for verdict, count in verdicts.items() if verdict not in undecided))
+    return round(verdicts.get(Verdict.UNSUPPORTED, 0) / judged, 4), round(
+        verdicts.get(Verdict.CONTRADICTED, 0) / judged, 4
+    )
 
 
 def without_claims(blocks: Blocks, claims: Iterable[FoundClaim]) -> Blocks:

@@ -4,16 +4,16 @@ import json
 from collections import Counter
 from typing import Any, Final
 
+from activities.reporting.claims import count_verdicts
 from activities.reporting.inputs import ReportInputs
 from activities.reporting.method import usage_document
-from activities.reporting.passages import QuotedPassage, with_scheme
+from activities.reporting.passages import QuotedPassage
 from activities.reporting.report_text import RenderedText
 from activities.reporting.tree import sentences
-from activities.verifying.claims import needs_warning, shares
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import VerificationSummary
-from contracts.evidence import Finding, Source, Verdict
+from contracts.evidence import Finding, Source
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportClaim
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 
@@ -124,7 +124,6 @@ def _evidence(passage: QuotedPassage, inputs: ReportInputs) -> dict[str, Any]:
     item = passage.evidence
     return item.model_dump(mode="json") | {
         "quote": passage.quote,
-        "quote_hash": with_scheme(item.quote_hash),
         "prefix": passage.prefix,
         "suffix": passage.suffix,
         "heading": inputs.registry.strip(item.heading),
@@ -160,30 +159,16 @@ def _claims(inputs: ReportInputs, report: RenderedText) -> list[ReportClaim]:
     return claims
 
 
-def count_verdicts(inputs: ReportInputs) -> VerificationSummary:
-    """Return the figures of the claims as they are in the report; shares are of those that were judged."""
-    claims = inputs.claims
-    verdicts = Counter(each.judged.verdict.value for each in claims)
-    unsupported, contradicted = shares(verdicts)
-    supported = (each.claim for each in claims if each.judged.verdict is Verdict.SUPPORTED)
-    return inputs.state.verification.summary.model_copy(
-        update={
-            "mode": inputs.resolved.verify.value,
-            "claims": len(claims),
-            "uncited_claims": sum(not each.claim.evidence_ids for each in claims),
-            "methods": dict(sorted(Counter(each.judged.method.value for each in claims).items())),
-            "verdicts": dict(sorted(verdicts.items())),
-            "unsupported_share": unsupported,
-            "contradicted_share": contradicted,
-            "effective_citations": sum(len(claim.numbers) for claim in supported),
-            "warning": needs_warning(verdicts),
-        }
-    )
+def summarize(inputs: ReportInputs) -> VerificationSummary:
+    """Return the figures of the claims as they are in the report."""
+    judged = [(each.judged.verdict, each.judged.method, len(each.claim.numbers)) for each in inputs.claims]
+    figures = count_verdicts(judged) | {"mode": inputs.resolved.verify.value}
+    return inputs.state.verification.summary.model_copy(update=figures)
 
 
 def _verification(inputs: ReportInputs) -> dict[str, Any]:
     """Return the figures, with what was corrected, reviewed and taken out."""
-    figures, review = count_verdicts(inputs), inputs.state.verification.review
+    figures, review = summarize(inputs), inputs.state.verification.review
     strip = inputs.registry.strip
     return figures.model_dump() | {
         "method_counts": figures.methods,

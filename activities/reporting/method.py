@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from activities.reporting.claims import needs_warning
 from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.words import ReportWords
-from activities.verifying.claims import needs_warning
 from contracts.checking import CorrectionAction
 from contracts.evidence import CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage

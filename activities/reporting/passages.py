@@ -11,13 +11,8 @@ from providers.errors import ContentCorrupt, ContentMissing
 
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
-CONTEXT_CHARACTERS: Final = 220
-"""Of the text around a quote that a reader is shown."""
 BORDERS: Final = "\ue104\ue105"
-"""Stand for where a quote begins and ends while lines are looked at; foreign text has no such characters left."""
-LAYOUT_LINE: Final = re.compile(rf"[|:\- {BORDERS}]*|[ {BORDERS}]*(?:```|~~~).*")
-"""The rule below the header of a table, a fence."""
-LEADING_SIGN: Final = re.compile(rf"^([ {BORDERS}]*)(#{{1,6}} |[-*+] |> )")
+"""Mark the quote while lines are looked at; foreign text has no such characters left."""
 
 
 @dataclass(frozen=True)
@@ -25,37 +20,54 @@ class QuotedPassage:
     """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
 
     evidence: Evidence
-    quote: str
-    prefix: str
-    suffix: str
-    before: str
-    """Text before the quote from the beginning of a word, for readers."""
-    after: str
+    text: str
+
+    @property
+    def quote(self) -> str:
+        """The words of the passage."""
+        return self.text[self.evidence.start : self.evidence.end]
+
+    @property
+    def prefix(self) -> str:
+        """The characters before it."""
+        return self.text[max(0, self.evidence.start - SELECTOR_CHARACTERS) : self.evidence.start]
+
+    @property
+    def suffix(self) -> str:
+        """The characters after it."""
+        return self.text[self.evidence.end :][:SELECTOR_CHARACTERS]
 
     def shown_parts(self) -> tuple[str, str, str]:
         """Return the text before, the quote and the text after, without the signs of headings, lists and tables."""
         opening, closing = BORDERS
-        parts = [part.translate({ord(opening): None, ord(closing): None})
-                 for part in (self.before, self.quote, self.after)]  # fmt: skip
+        before, after = words_around(self.text, self.evidence.start, self.evidence.end, most=220)
+        parts = [re.sub(f"[{BORDERS}]", "", part) for part in (before, self.quote, after)]
         lines = f"{parts[0]}{opening}{parts[1]}{closing}{parts[2]}".split("\n")
-        shown = "\n".join(text for line in lines if (text := _shown_line(line)) is not None)
+        shown = "\n".join(text for line in lines if (text := _shown_line(line)) or not line)
         before, _, rest = shown.partition(opening)
         quote, _, after = rest.partition(closing)
         return before, quote, after
 
 
-def _shown_line(line: str) -> str | None:
-    """Return a line as it is shown; None for one that is nothing but layout. The borders of the quote stay."""
-    bare = line.strip(f" {BORDERS}")
-    if bare and LAYOUT_LINE.fullmatch(line):
-        return "".join(sign for sign in line if sign in BORDERS) or None
-    if bare.startswith("|"):
-        shown = ""
-        for cell in re.split(r"(?<!\\)\|", line):
-            separator = " · " if cell.strip(f" {BORDERS}") and shown.strip(BORDERS) else ""
-            shown += separator + cell.strip()
-        line = shown
-    line = LEADING_SIGN.sub(lambda found: found[1] + ("• " if found[2][0] in "-*+" else ""), line)
+def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
+    """Return the text before and after a place, at most so many characters of each, cut between words."""
+    before, after = text[max(0, start - most) : start], text[end : end + most]
+    if start > most and " " in before:
+        before = before.split(" ", 1)[1]
+    if end + most < len(text) and " " in after:
+        after = after.rsplit(" ", 1)[0]
+    return before, after
+
+
+def _shown_line(line: str) -> str:
+    """Return a line as it is shown: nothing of a fence and of the rule in a table but the borders of the quote."""
+    if re.fullmatch(rf"[|:\- {BORDERS}]*|[ {BORDERS}]*(?:```|~~~).*", line):
+        return "".join(sign for sign in line if sign in BORDERS)
+    if line.strip(f" {BORDERS}").startswith("|"):
+        cells = re.sub(rf"^([ {BORDERS}]*)\| ?| ?\|([ {BORDERS}]*)$", r"\1\2", line)
+        line = re.sub(rf" ?(?<!\\)\|([{BORDERS}]?) ?", r"\1 · ", cells)
+    line = re.sub(rf"^([ {BORDERS}]*)(?:#{{1,6}}|>) ", r"\1", line)
+    line = re.sub(rf"^([ {BORDERS}]*)[-*+] ", r"\1• ", line)
     return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", line)
 
 
@@ -71,43 +83,7 @@ def cut_passages(
         source = sources.get(item.source_id)
         if source is None or source.text is None or source.text.hash not in texts:
             raise ContentMissing(f"{identity}: there is no stored text for its source")
-        passages[identity] = _cut_passage(item, texts[source.text.hash])
+        passage = passages[identity] = QuotedPassage(item, texts[source.text.hash])
+        if len(passage.quote) != item.end - item.start or digest(passage.quote) != item.quote_hash:
+            raise ContentCorrupt(f"{identity}: the stored text does not have the quoted words at their place")
     return passages
-
-
-def _cut_passage(evidence: Evidence, text: str) -> QuotedPassage:
-    start, end = evidence.start, evidence.end
-    quote = text[start:end]
-    if len(quote) != end - start or digest(quote) != with_scheme(evidence.quote_hash):
-        raise ContentCorrupt(f"{evidence.id}: the stored text does not have the quoted words at their place")
-    return QuotedPassage(
-        evidence=evidence,
-        quote=quote,
-        prefix=text[max(0, start - SELECTOR_CHARACTERS) : start],
-        suffix=text[end : end + SELECTOR_CHARACTERS],
-        before=_before(text, start),
-        after=_after(text, end),
-    )
-
-
-def with_scheme(value: str) -> str:
-    """Return a SHA-256 with its scheme, as `contracts.addresses.digest` writes it."""
-    return value if value.startswith("sha256:") else "sha256:" + value
-
-
-def _before(text: str, start: int) -> str:
-    piece = text[max(0, start - CONTEXT_CHARACTERS) : start]
-    paragraph = piece.rfind("\n\n")
-    if paragraph >= 0 and piece[paragraph:].strip():
-        return piece[paragraph:].lstrip()
-    cut = start > CONTEXT_CHARACTERS and " " in piece
-    return "… " + piece.split(" ", 1)[1] if cut else piece
-
-
-def _after(text: str, end: int) -> str:
-    piece = text[end : end + CONTEXT_CHARACTERS]
-    paragraph = piece.find("\n\n")
-    if paragraph >= 0 and piece[:paragraph].strip():
-        return piece[:paragraph].rstrip()
-    cut = end + CONTEXT_CHARACTERS < len(text) and " " in piece
-    return piece.rsplit(" ", 1)[0] + " …" if cut else piece

@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.citations import without_markers
-from activities.reporting.document import compose_document, count_verdicts
+from activities.reporting.document import compose_document, summarize
 from activities.reporting.html import compose_html
 from activities.reporting.inputs import gather_inputs
 from activities.reporting.report_text import compose_text
@@ -60,7 +60,7 @@ def render(
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:SUMMARY_CHARACTERS] if state.draft else ""
     document = compose_document(inputs, report, html)
-    return RenderedForms(report.written.text, html, document, summary, inputs.citations, count_verdicts(inputs))
+    return RenderedForms(report.written.text, html, document, summary, inputs.citations, summarize(inputs))
 
 
 RENDER: Final = f"{__name__}:render_packed"

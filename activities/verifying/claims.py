@@ -1,6 +1,5 @@
 """Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that may fit. Pure."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from activities.reporting.addresses import KnownAddresses
 from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
+from activities.reporting.passages import words_around
 from activities.select_evidence import choose_passages
 from contracts.addresses import long_hash
 from contracts.checking import (
@@ -17,21 +17,14 @@ from contracts.checking import (
     CheckedSource,
     ClaimAnswer,
     ClaimsEntry,
-    Correction,
     ExtractedClaim,
     ShownPassage,
-    VerificationSummary,
 )
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
 
-WINDOW_CHARACTERS: Final = 100
-"""Of the stored text on each side of a passage."""
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
 DECIDED_BY_RULES: Final = (Verdict.CONTRADICTED, Verdict.SUPPORTED)
-MOST_UNSUPPORTED: Final = 0.2
-MOST_CONTRADICTED: Final = 0.05
-"""Shares of the judged claims above which a report warns of itself."""
 NOT_REACHED: Final = "The check did not get to this sentence."
 WORTH: Final[Mapping[Verdict, float]] = {
     Verdict.SUPPORTED: 1.0,
@@ -45,8 +38,6 @@ WORTH: Final[Mapping[Verdict, float]] = {
 MOST_CANDIDATES: Final = 2
 """For one claim."""
 MOST_OF_A_SOURCE: Final = 2
-LIKELY: Final = 0.5
-"""Relevance from which a passage may support a claim that cites none."""
 
 
 @dataclass(frozen=True)
@@ -149,13 +140,8 @@ def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
 
 
 def show_passage(item: Evidence, source: CheckedSource, text: str) -> ShownPassage:
-    """A passage with the words around it, cut between words."""
-    before = text[max(0, item.start - WINDOW_CHARACTERS) : item.start]
-    after = text[item.end : item.end + WINDOW_CHARACTERS]
-    if item.start > WINDOW_CHARACTERS and " " in before:
-        before = before.split(" ", 1)[1]
-    if item.end + WINDOW_CHARACTERS < len(text) and " " in after:
-        after = after.rsplit(" ", 1)[0]
+    """A passage with the words around it."""
+    before, after = words_around(text, item.start, item.end)
     quote = text[item.start : item.end]
     return ShownPassage(evidence_id=item.id, title=source.title, before=before, quote=quote, after=after)
 
@@ -195,49 +181,6 @@ def score(verdicts: Sequence[ClaimVerdict]) -> float:
     return round(sum(WORTH[one.verdict] for one in verdicts) / len(verdicts), 6) if verdicts else 0.0
 
 
-def shares(verdicts: Mapping[str, int]) -> tuple[float, float]:
-    """The shares of unsupported and of contradicted claims among those that were judged."""
-    undecided = (Verdict.UNVERIFIED, Verdict.NOT_ENOUGH_INFORMATION)
-    judged = sum(count for verdict, count in verdicts.items() if verdict not in undecided)
-    unsupported, contradicted = verdicts.get(Verdict.UNSUPPORTED, 0), verdicts.get(Verdict.CONTRADICTED, 0)
-    return (round(unsupported / judged, 4), round(contradicted / judged, 4)) if judged else (0.0, 0.0)
-
-
-def needs_warning(verdicts: Mapping[str, int]) -> bool:
-    """Return whether so many claims lack support that a report warns of itself."""
-    unsupported, contradicted = shares(verdicts)
-    return unsupported > MOST_UNSUPPORTED or contradicted > MOST_CONTRADICTED
-
-
-def summarize(
-    claims: Sequence[ExtractedClaim],
-    verdicts: Sequence[ClaimVerdict],
-    corrections: Sequence[Correction],
-    *,
-    mode: str,
-    strict: bool,
-    not_reached: int,
-) -> VerificationSummary:
-    """The figures of a verification."""
-    counts = Counter(one.verdict.value for one in verdicts)
-    unsupported, contradicted = shares(counts)
-    cited = {each.claim.id: len(each.claim.evidence_ids) for each in claims}
-    return VerificationSummary(
-        mode=mode,
-        claims=len(claims),
-        uncited_claims=sum(not each.claim.cited for each in claims),
-        verdicts=dict(sorted(counts.items())),
-        methods=dict(sorted(Counter(one.method.value for one in verdicts).items())),
-        unsupported_share=unsupported,
-        contradicted_share=contradicted,
-        effective_citations=sum(cited[one.claim_id] for one in verdicts if one.verdict is Verdict.SUPPORTED),
-        corrections=dict(sorted(Counter(one.action.value for one in corrections).items())),
-        not_reached=not_reached,
-        warning=needs_warning(counts),
-        strict=strict,
-    )
-
-
 def find_candidates(
     claims: Sequence[ExtractedClaim], material: Material
 ) -> tuple[list[list[ShownPassage]], list[Evidence]]:
@@ -250,19 +193,14 @@ def find_candidates(
     fresh: dict[str, Evidence] = {}
     found: list[list[ShownPassage]] = []
     for each, passages in zip(claims, chosen, strict=True):
-        cited = [known[identity] for identity in each.claim.evidence_ids if identity in known]
-        fitting = [
-            passage
-            for passage in passages
-            if not any(contains(item, passage.evidence) for item in cited)
-            and (each.claim.cited or passage.span.relevance >= LIKELY)
-        ]
+        cited = [known[identity] for identity in each.claim.evidence_ids]
+        fitting = [one for one in passages if not any(_contains(item, one.evidence) for item in cited)]
         fresh |= {one.evidence.id: one.evidence for one in fitting if one.evidence.id not in known}
         shown = [show_passage(one.evidence, sources[one.span.text], texts[one.span.text][1]) for one in fitting]
         found.append(shown[:MOST_CANDIDATES])
     return found, list(fresh.values())
 
 
-def contains(outer: Evidence, inner: Evidence) -> bool:
+def _contains(outer: Evidence, inner: Evidence) -> bool:
     """Return whether a passage lies within another one."""
     return outer.source_id == inner.source_id and outer.start <= inner.start and inner.end <= outer.end

@@ -44,31 +44,25 @@ DENIED: Final = "its sources say otherwise, and no other wording passed the chec
 def find_doubtful(
     claims: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict], material: Material
 ) -> DoubtfulEntry:
-    """The claims to be corrected, the most important first; one without a citation, where a passage may support it.
+    """The claims to be corrected, the most important first, with other passages that may support them.
 
     Rows of tables and quoted passages are not corrected: no sentence can take their place.
     """
-    chosen = [
-        number
-        for number, (each, given) in enumerate(zip(claims, verdicts, strict=True))
-        if not each.row and (given.verdict in DOUBTFUL or not each.claim.cited)
-    ]
+    chosen = [number for number, each in enumerate(claims) if not each.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, WORTH[verdicts[number].verdict], number))
-    chosen = chosen[: 2 * MOST_DOUBTFUL]
+    chosen = chosen[:MOST_DOUBTFUL]
     candidates, evidence = find_candidates([claims[number] for number in chosen], material)
-    found = []
-    for number, others in zip(chosen, candidates, strict=True):
-        each, given = claims[number], verdicts[number]
-        # A claim that its own passages contradict is corrected by them.
-        fitting = [] if given.verdict is Verdict.CONTRADICTED else others
-        if each.claim.cited or fitting:
-            asked = as_asked(each, material)
-            found.append(
-                DoubtfulClaim(
-                    number=number, asked=asked, verdict=given.verdict, reason=given.reason, candidates=fitting
-                )
-            )
-    found = found[:MOST_DOUBTFUL]
+    found = [
+        DoubtfulClaim(
+            number=number,
+            asked=as_asked(claims[number], material),
+            verdict=verdicts[number].verdict,
+            reason=verdicts[number].reason,
+            # A claim that its own passages contradict is corrected by them.
+            candidates=[] if verdicts[number].verdict is Verdict.CONTRADICTED else others,
+        )
+        for number, others in zip(chosen, candidates, strict=True)
+    ]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
     return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 

@@ -5,6 +5,7 @@ linear in their length, at most a second for 8 kB of the worst Markdown, and no 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -14,11 +15,12 @@ from temporalio import activity
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.citations import cited_evidence
+from activities.reporting.claims import count_verdicts
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
-from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged, score, summarize
+from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged, score
 from activities.verifying.correction import apply, choose, find_doubtful, queries_for
 from contracts.addresses import digest
 from contracts.base import CompactModel
@@ -36,6 +38,7 @@ from contracts.checking import (
     DoubtfulEntry,
     Proposal,
     ProposalsEntry,
+    VerificationSummary,
     write_verdicts,
 )
 from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, PassagePlace, ReportDraft, VerdictsEntry
@@ -126,13 +129,17 @@ class VerifyingActivities:
             claims_entry="" if claims_entry == request.claims_entry else claims_entry,
             verdicts_entry=await self._notebooks.write(verdicts),
             corrections_entry=await self._written(CorrectionsEntry(corrections=corrections)),
-            summary=summarize(
-                found.claims.claims,
-                found.verdicts,
-                corrections,
+            summary=VerificationSummary(
                 mode=request.mode,
                 strict=request.strict,
                 not_reached=request.unreached,
+                corrections=dict(sorted(Counter(one.action.value for one in corrections).items())),
+                **count_verdicts(
+                    [
+                        (given.verdict, given.method, len(each.claim.evidence_ids))
+                        for each, given in zip(found.claims.claims, found.verdicts, strict=True)
+                    ]
+                ),
             ),
             verdicts=write_verdicts(one.verdict for one in found.verdicts),
             draft=draft,

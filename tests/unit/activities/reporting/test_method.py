@@ -146,7 +146,7 @@ def test_other_words_and_missing_texts_are_refused() -> None:
 @pytest.mark.parametrize(
     ("before", "quote", "after", "shown"),
     [
-        ("Commands\n\n- ", "Run it.\n- Check it.", "\n\n## Next", ("• ", "Run it.\n• Check it.", "\n\nNext")),
+        ("Use\n\n- ", "Run it.\n- Check it.", "\n\n## Next", ("Use\n\n• ", "Run it.\n• Check it.", "\n\nNext")),
         ("", "| a | b |", "\n| --- | --- |\n| c | x \\| y |", ("", "a · b", "\nc · x | y")),
         ("| a | ", "b", " | c |\n", ("a · ", "b", " · c\n")),
         ("before ", "quote", " after", ("before ", "quote", " after")),
