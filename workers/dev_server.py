@@ -43,6 +43,7 @@ LOOPBACK = "127.0.0.1"
 USUAL_PORT = 7233  # Temporal's own default, so that `temporal` needs no --address
 RETENTION_SECONDS = 30 * 24 * 3_600  # a dev server deletes closed runs after one day by default
 START_SECONDS = 45.0  # a start takes about one second; a loaded machine took 20
+START_ATTEMPTS = 3  # each with other ports
 STOP_SECONDS = 10.0  # from SIGTERM to SIGKILL
 POLL_SECONDS = 0.03
 WATCH_SECONDS = 1.0
@@ -188,6 +189,21 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
         with contextlib.suppress(ServerEndedError):  # killed a moment ago: another one is started
             await _wait_until_up(files, description, end)
             return description
+    for remaining in reversed(range(START_ATTEMPTS)):
+        description = await _start_on_free_ports(files, description, ui=ui)
+        try:
+            await _wait_until_up(files, description, end)
+            break
+        except ServerEndedError:
+            # The server chooses further ports itself, some time before it listens there.
+            if not remaining or "address already in use" not in files.read_log():
+                raise
+    return description
+
+
+async def _start_on_free_ports(files: "ServerFiles", description: ServerDescription, *, ui: bool) -> ServerDescription:
+    """Start the server at the port that is described, if it is free; return its new description."""
+    lock = files.server_lock()
     if not _is_port_free(description.port):
         description = ServerDescription(port=USUAL_PORT if _is_port_free(USUAL_PORT) else _find_free_port(LOOPBACK))
     ui_address = (description.ui_address or _choose_ui_address()) if ui else ""
@@ -200,7 +216,6 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
         files.write(description)
     finally:
         lock.release()
-    await _wait_until_up(files, description, end)
     return description
 
 
@@ -333,7 +348,7 @@ def _is_port_free(port: int) -> bool:
 
 def _find_reason(files: "ServerFiles") -> str:
     """Return the line of the server's log that explains its end, with the remedy that is known."""
-    log = files.log.read_text(encoding="utf-8", errors="replace")[-64_000:]
+    log = files.read_log()
     if "disk is full" in log or "no space left" in log or shutil.disk_usage(files.folder).free < 4_000_000:
         return "no space is left in RESEARCH_HOME; free some and try again"
     if "file is not a database" in log or "malformed" in log:
@@ -438,6 +453,10 @@ class ServerFiles:
             return ServerDescription(**values)
         except (FileNotFoundError, ValueError, TypeError):
             return ServerDescription()
+
+    def read_log(self) -> str:
+        """Read the end of the server's log."""
+        return self.log.read_text(encoding="utf-8", errors="replace")[-64_000:]
 
     def write(self, description: ServerDescription) -> None:
         """Replace the description atomically. Raises `OSError`."""

@@ -1,6 +1,7 @@
 """Questions and approvals: nothing leaves before, waiting costs no time, and every way to answer, in every strategy."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -141,10 +142,12 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
         elif how == "cancelled":
             await trial.cancel()
         else:
-            for share in (0.5, 0.25, 0.25):
+            begin = trial.host.clock
+            for reminder_or_end in (0.5 * HOUR, HOUR):
+                await trial.host.until_asleep(begin + timedelta(seconds=reminder_or_end))
+                await trial.host.advance(0.25 * HOUR)
                 assert not trial.task.done()
-                await trial.host.until_asleep()
-                await trial.host.advance(share * HOUR)
+                await trial.host.advance(0.25 * HOUR)
         await asyncio.wait([trial.task], timeout=60)
         outcome, reason = ENDS[how]
         result = trial.state.result

@@ -104,9 +104,9 @@ class InProcessHost:
         finally:
             self._sleepers.remove(sleeper)
 
-    async def until_asleep(self) -> None:
-        """Wait until somebody sleeps: work in threads has ended then."""
-        while all(bell.is_set() for _, bell in self._sleepers):
+    async def until_asleep(self, end: datetime) -> None:
+        """Wait until somebody sleeps until this moment: work in threads has ended then."""
+        while all(due != end or bell.is_set() for due, bell in self._sleepers):
             await asyncio.sleep(0.001)
 
     async def advance(self, seconds: float) -> None:
