@@ -34,6 +34,7 @@ from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, S
 from providers.reading.documents import extract
 from providers.text import sentence_spans
 from tests.fakes import checking_work, model_scenarios
+from tests.fakes.killers import HereCalls
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
 from tests.fakes.model_scenarios import Reply, answered
@@ -100,7 +101,7 @@ class Finished:
 
         forged = document is not self.document
         markdown = document["report"]["markdown"] if forged else self.markdown
-        result = await audit(document, text, None, markdown=markdown, html=None if forged else self.html)
+        result = await audit(document, text, None, HereCalls(), markdown=markdown, html=None if forged else self.html)
         return [problem.kind for problem in result.problems]
 
 

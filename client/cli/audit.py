@@ -103,9 +103,7 @@ async def _audit_archived(target: str, flags: Flags, *, is_file: bool) -> Report
             return await content.get(_reference(reference))
 
         isolated = await context.stores.isolated()
-        result = await check(
-            audited.report, text, data, markdown=audited.markdown, html=audited.html, isolated=isolated
-        )
+        result = await check(audited.report, text, data, isolated, markdown=audited.markdown, html=audited.html)
     audited.result = _joined(audited.result, result)
     return audited
 
@@ -128,7 +126,7 @@ async def _audit_bundle(path: Path) -> ReportToAudit:
             async with SubprocessPool(1) as pool:
                 isolated = KillableCalls(pool)
                 result = await check(
-                    audited.report, texts, None, markdown=audited.markdown, html=audited.html, isolated=isolated
+                    audited.report, texts, None, isolated, markdown=audited.markdown, html=audited.html
                 )
     except ContentMissing as error:
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None

@@ -10,6 +10,7 @@ from activities.reporting.citations import ReportMarks
 from activities.reporting.tree import parse, parse_words, sentences
 from activities.roles.untrusted import label_key, label_of
 from contracts.vocabulary import EngineKind
+from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.whole import World
 
@@ -156,7 +157,7 @@ async def test_the_audit_names_a_quotation_that_its_source_does_not_have(old: st
     for text in world.texts.values():
         await store.put_text(text)
         await store.put(("raw " + text).encode(), "text/html")
-    result = await audit(report, store.text_by_hash, store.by_hash)
+    result = await audit(report, store.text_by_hash, store.by_hash, HereCalls())
     found = [problem for problem in result.problems if problem.kind == "quotation_differs"]
     assert found
     assert found[0].message.startswith("“Vacuum")

@@ -15,6 +15,7 @@ from contracts.evidence import Evidence, Source
 from contracts.outcome import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.extractive.brief import write
+from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_evidence, make_source
 from tests.unit.activities.scripted import common, finding
@@ -104,5 +105,5 @@ class World:
             await store.put_text(text)
             await store.put(("raw " + text).encode(), "text/html")
         document = json.loads(rendering.document)
-        audited = await audit(document, store.text_by_hash, store.by_hash, markdown=rendering.markdown)
+        audited = await audit(document, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown)
         return Whole(rendering, document, audited, work.warnings, output.draft.unresolved_markers)
