@@ -31,15 +31,11 @@ from contracts.messages import JoinRequest
 from contracts.texts import shorten
 from providers.interfaces import ContentStore
 from providers.text import words
-from providers.verification.quantities import find_quantities
 
 MARKDOWN: Final = "text/markdown"
 TITLE_CHARACTERS: Final = 120
 SUMMARY_CHARACTERS: Final = 500
 SUMMARY_SENTENCES: Final = 3
-LEAD_SENTENCES: Final = 2
-LEAD_WORDS: Final = 14
-"""Of a sentence that leads from one section to the next; a longer one asserts more than where to read on."""
 SOURCE_HEADING: Final = re.compile(
     r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
     r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
@@ -50,8 +46,6 @@ SUMMARY_HEADING: Final = re.compile(
     r"summary|short answer|abstract|overview|zusammenfassung|kurzantwort|résumé|resumen|sommario|samenvatting",
     re.IGNORECASE,
 )
-SECTION_PLACE: Final = re.compile(r"\{\{? ?section (\d{1,3}) ?\}\}?", re.IGNORECASE)
-"""Place of a section, as the writer of the frame marks it."""
 
 
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------
@@ -165,39 +159,10 @@ def split_sections(blocks: Blocks) -> list[Section]:
 
 
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
-    """Join a frame and sections that were written apart; the sections stay word for word.
-
-    The frame marks with `{{section N}}` where each belongs, and may lead over to it; a lead that asserts something is
-    left out, for it would be a claim without a source. Without marks the sections follow the frame's first section.
-    """
+    """Put sections that were written apart, word for word, behind the head and the first section of their frame."""
     bodies = [_under_heading(blocks, text) for blocks, text in zip(sections, headings, strict=True)]
-    places = {place: int(found[1]) - 1 for place, block in enumerate(frame)
-              if (found := SECTION_PLACE.fullmatch(block.words)) and 0 < int(found[1]) <= len(bodies)}  # fmt: skip
-    if not places:
-        parts = [section.blocks for section in split_sections(frame)]
-        return tuple(block for part in [*parts[:2], *bodies, *parts[2:]] for block in part)
-    joined: list[Block] = []
-    used: list[int] = []
-    last = 0
-    for place, number in places.items():
-        between = frame[last:place]
-        if not used:
-            joined += between
-        if number not in used:
-            body = bodies[number]
-            joined += [body[0], *_lead(between), *body[1:]] if used else body
-            used.append(number)
-        last = place + 1
-    joined += [block for number, body in enumerate(bodies) if number not in used for block in body]
-    return (*joined, *frame[last:])
-
-
-def _lead(between: Blocks) -> Blocks:
-    """Return what is between two sections, if it only leads over."""
-    found = list(sentences(between))
-    asserted = any(each.marks or find_quantities(each.words) or len(each.words.split()) > LEAD_WORDS for each in found)
-    plain = all(block.kind == "paragraph" for block in between)
-    return between if plain and not asserted and len(found) <= LEAD_SENTENCES else ()
+    parts = [section.blocks for section in split_sections(frame)]
+    return tuple(block for part in [*parts[:2], *bodies, *parts[2:]] for block in part)
 
 
 def _under_heading(blocks: Blocks, text: str) -> Blocks:
