@@ -44,6 +44,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("file_differs", "file_missing", "file_unlisted"), TRANSFER),
     "markdown_differs": "write the file again: `research report ID --format md --out report.md`",
     "html_differs": "write the file again: `research report ID --format html --out report.html`",
+    "report_differs": "the file was changed, or the run went on since: take the report from the store again",
     "report_missing": "write the report again: `research resume ID`",
     "report_damaged": "compare the store with a backup, or ask again: `research resume ID`",
 }

@@ -68,7 +68,10 @@ def clean_draft(
     `pages` gives the texts of sources by evidence id.
     """
     foreign: list[str] = []
-    blocks = parse(_unwrap(clean_characters(markdown)), marks, registry.filter(foreign), escapes=marks.exact)
+    text = _unwrap(clean_characters(markdown))
+    # Some models escape the brackets of their citations.
+    text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
+    blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_other_words(without_source_lists(blocks), pages)
     return CleanDraft(blocks, list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign)), unquoted)
 

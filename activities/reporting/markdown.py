@@ -209,7 +209,7 @@ def _longest_ticks(text: str) -> int:
 
 def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:
     """Return whether a parser reads some Markdown as one leaf with these sentences."""
-    blocks = parse(markdown, escapes=False)
+    blocks = parse(markdown)
     found, expected = (
         [inline for each in part for inline in (Run(each.gap), *map(_without_mark, each.inlines))]
         for part in (sentences(blocks), leaf)

@@ -6,7 +6,6 @@ of a paragraph, a heading or a cell) before it is split into sentences: they tak
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -16,14 +15,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
+from contracts.addresses import with_few_marks
 from providers.text import sentence_spans
 
 ESCAPED_BRACKETS: Final = {"[": "\ue010", "]": "\ue011"}
 """Stand for brackets behind a backslash until the passes are through; drafts have no such characters left."""
 PLAIN_BRACKETS: Final = {ord(sign): bracket for bracket, sign in ESCAPED_BRACKETS.items()}
-COMBINING_LIMIT: Final = 8
-"""Combining characters on one base; written languages need four, and typesetters fail on thousands."""
-SIGN_RUN: Final = re.compile(rf"[^\w\s\x00-\u02ff]{{{COMBINING_LIMIT + 1},}}")
 INVISIBLE: Final = re.compile(
     "["
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls, except tab and line feed
@@ -138,13 +135,10 @@ class _Parser(MarkdownIt):
 PARSER: Final = _Parser()
 
 
-def parse(markdown: str, *passes: Pass, escapes: bool = True) -> Blocks:
-    """Parse Markdown into blocks.
-
-    With `escapes` a bracket behind a backslash is a word for the passes; without it, it is a bracket like any other.
-    """
+def parse(markdown: str, *passes: Pass) -> Blocks:
+    """Parse Markdown into blocks; a bracket behind a backslash is a word for the passes."""
     tree = SyntaxTreeNode(PARSER.parse(clean_characters(markdown)))
-    return _Builder(passes, escapes=escapes).blocks(tree.children, quoted=False)
+    return _Builder(passes).blocks(tree.children, quoted=False)
 
 
 def parse_words(markdown: str) -> str:
@@ -155,9 +149,8 @@ def parse_words(markdown: str) -> str:
 class _Builder:
     """Turns nodes of the parser into blocks."""
 
-    def __init__(self, passes: Sequence[Pass], *, escapes: bool) -> None:
+    def __init__(self, passes: Sequence[Pass]) -> None:
         self._passes = passes
-        self._escapes = escapes
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], *, quoted: bool) -> Blocks:
         found: list[Block] = []
@@ -230,7 +223,7 @@ class _Builder:
                 runs += self._runs(token.children or [], str(token.attrs.get("src", "")))
             else:
                 text = clean_characters(token.content).replace("\n", " ") or " " * (token.type == "softbreak")
-                if self._escapes and token.type == "text_special":
+                if token.type == "text_special":
                     text = ESCAPED_BRACKETS.get(text, text)
                 text = "\n" if token.type == "hardbreak" else text
                 runs.append(Run(text, depth["strong"] > 0, depth["em"] > 0, token.type == "code_inline", link))
@@ -364,18 +357,7 @@ def one_line(text: str) -> str:
 
 
 def clean_characters(text: str) -> str:
-    """Return the text with line feeds as line ends, without invisible and private characters.
-
-    Of very many combining characters in a row the first eight remain.
-    """
+    """Return the text with line feeds as line ends, few combining characters, and no invisible and private ones."""
     for line_end in ("\r\n", "\r", "\u2028", "\u2029"):
         text = text.replace(line_end, "\n")
-    return SIGN_RUN.sub(_limit_combining, INVISIBLE.sub("", text))
-
-
-def _limit_combining(found: re.Match[str]) -> str:
-    kept, count = [], 0
-    for sign in found[0]:
-        count = count + 1 if unicodedata.category(sign)[0] == "M" else 0
-        kept += [sign] * (count <= COMBINING_LIMIT)
-    return "".join(kept)
+    return with_few_marks(INVISIBLE.sub("", text))

@@ -95,7 +95,7 @@ def test_escaped_words_are_shown_as_they_are(text: str) -> None:
         ("x\U000e0069\U000e0067y a\ue000b\U000f0000c", "xy abc"),
         ("a\x00b\x1bc\x85d\ud800e\uffff", "abcde"),
         ("e\u0301 🐘 ✔\ufe0f\tü a" + "\ufe0f" * 3, "e\u0301 🐘 ✔\ufe0f\tü a"),
-        ("o" + "\u0301" * 100_000 + "k", "o" + "\u0301" * 8 + "k"),
+        ("o" + "\u0301" * 100_000 + "k", "o" + "\u0301" * 30 + "k"),
         ("¹ ² ⁹ ① ፩", "¹ ² ⁹ ① ፩"),
     ],
 )
