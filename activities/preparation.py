@@ -4,16 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from contracts import presets
 from contracts.parse_request import unavailable, unknown_to_strategy
-from contracts.presets import (
-    chosen_limits,
-    depth_of,
-    effective_checks,
-    effective_gates,
-    effective_limits,
-    effective_verify,
-    preset,
-)
 from contracts.request import (
     SAME_LANGUAGE,
     Constraints,
@@ -75,8 +67,8 @@ def resolve(
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration, web=web):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
-    depth, readers = depth_of(request.depth), request.constraints or Constraints()
-    verify = effective_verify(request.verify, engine, depth)
+    depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
+    verify = presets.effective_verify(request.verify, engine, depth)
     return ResolvedResearch(
         research_id=research_id,
         query=request.query,
@@ -97,10 +89,10 @@ def resolve(
         corpus=corpus,
         web=web,
         limits=limits,
-        gates=effective_gates(request.gates, engine),
+        gates=presets.effective_gates(request.gates, engine),
         hook=_hook(request, configuration),
         verify=verify,
-        checks=effective_checks(request.checks, verify, engine),
+        checks=presets.effective_checks(request.checks, verify, engine),
         on_deadline=request.on_deadline,
         system_prompt=request.system_prompt,
         context=request.context,
@@ -148,7 +140,7 @@ def resolve_again(
     again = resolve(stored.research_id, whole, configuration, stored.corpus, search_attributes=stored.search_attributes)
     kept: dict[str, Any] = {"requested": named, "follow_up": stored.follow_up, "canary": stored.canary}
     if again.depth is stored.depth:
-        kept |= {"limits": effective_limits(stored.limits, request.limits), "choices": stored.choices}
+        kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
     return again.model_copy(update=kept)
 
 
@@ -190,21 +182,21 @@ def _limits(
     changes = strategy.reasoning_limits if by_tools and by_tools <= set(reasoning) else {}
 
     def of_depth(depth: Depth) -> EffectiveLimits:
-        documented = preset(strategy.name, depth)
+        documented = presets.preset(strategy.name, depth)
         own = configuration.presets.get((strategy.name, depth)) or documented
         # What an operator has set stays as it is.
         left = {name: limit for name, limit in changes.items() if getattr(own, name) == getattr(documented, name)}
         return own.model_copy(update=left)
 
     if request.mode in strategy.modes:
-        return effective_limits(strategy.modes[request.mode], request.limits), {}
+        return presets.effective_limits(strategy.modes[request.mode], request.limits), {}
     choices: dict[str, EffectiveLimits] = {}
     if strategy.decides and request.depth is Depth.AUTO:
         choices |= {depth.value: of_depth(depth) for depth in strategy.presets}
     if strategy.decides and request.mode is Mode.AUTO:
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
-    limits = effective_limits(of_depth(depth_of(request.depth)), request.limits)
-    return limits, chosen_limits(choices, request.limits)
+    limits = presets.effective_limits(of_depth(presets.depth_of(request.depth)), request.limits)
+    return limits, presets.chosen_limits(choices, request.limits)
 
 
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:

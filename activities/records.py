@@ -15,20 +15,9 @@ from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, attempt
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
-from contracts import failures
+from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest, PreparedAgent
 from contracts.evidence import DocumentRef
-from contracts.messages import (
-    DocumentPiece,
-    DocumentPieceRequest,
-    Prepared,
-    PrepareRequest,
-    QueueTurn,
-    SaveRequest,
-    SessionRef,
-    StateChange,
-    TurnRequest,
-)
 from contracts.notebooks import HitsEntry, without_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
@@ -55,7 +44,7 @@ class RecordsActivities:
     queue: RunQueue
 
     @activity.defn(name="prepare_research")
-    async def prepare_research(self, request: PrepareRequest) -> Prepared:
+    async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
         """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
@@ -77,7 +66,7 @@ class RecordsActivities:
             return prepared.model_copy(update={"has_turn": not turn.place})
 
     @activity.defn(name="take_turn")
-    async def take_turn(self, request: TurnRequest) -> QueueTurn:
+    async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
         """Return place 0 once the run may start, or at most half the known place: Temporal retries without an event."""
         async with attempt(RECORDS):
             turn = await self.queue.take(request.research_id, request.tenant)
@@ -92,7 +81,7 @@ class RecordsActivities:
             return PreparedAgent(resolved_entry=await self.notebooks.write(request.resolved))
 
     @activity.defn(name="save_session")
-    async def save_session(self, request: SaveRequest) -> SessionRef:
+    async def save_session(self, request: messages.SaveRequest) -> messages.SessionRef:
         """Write a checkpoint as readable JSON: the stored state with what has changed since."""
         async with attempt(RECORDS):
             state = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
@@ -101,17 +90,19 @@ class RecordsActivities:
         if request.closed or request.yields_turn:
             with suppress(ProviderError):  # the queue frees the place of a run that is over
                 await self.queue.release(request.research_id)
-        return SessionRef(research_id=request.research_id)
+        return messages.SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
-    async def read_document(self, request: DocumentPieceRequest) -> DocumentPiece:
+    async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:
         """A piece of a report, a session or the text of a source."""
         async with attempt(RECORDS):
             text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
-        return DocumentPiece(text=text[start:end], next_offset=end if end < len(text) else None, size=len(text))
+        return messages.DocumentPiece(
+            text=text[start:end], next_offset=end if end < len(text) else None, size=len(text)
+        )
 
-    async def _start(self, research_id: str, asked: ResearchRequest) -> Prepared:
+    async def _start(self, research_id: str, asked: ResearchRequest) -> messages.Prepared:
         resolved = resolve(
             research_id,
             asked,
@@ -125,9 +116,9 @@ class RecordsActivities:
                 "canary": await self._canary(resolved),
             }
         )
-        return Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
+        return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
-    async def _resume(self, request: PrepareRequest, asked: ResearchRequest) -> Prepared:
+    async def _resume(self, request: messages.PrepareRequest, asked: ResearchRequest) -> messages.Prepared:
         session = asked.continue_from or ""
         if session != request.research_id:
             raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
@@ -137,10 +128,12 @@ class RecordsActivities:
         if state.resolved is None:
             raise RunRefused(f"session {session} was never started: ask again")
         if request.continued:
-            return Prepared(resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry)
+            return messages.Prepared(
+                resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry
+            )
         resolved = resolve_again(state.resolved, asked, self.configuration)
         finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
-        return Prepared(
+        return messages.Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
             stored_result=state.result if finished else None,
@@ -204,7 +197,7 @@ class RecordsActivities:
         except CorpusUnknown as error:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
 
-    async def _document(self, request: DocumentPieceRequest) -> str:
+    async def _document(self, request: messages.DocumentPieceRequest) -> str:
         state = await self._state(request.research_id)
         if state is None or (state.resolved is not None and state.resolved.tenant != request.tenant):
             # In the same words: whether there is one is not disclosed to another tenant.
@@ -222,7 +215,7 @@ class RecordsActivities:
 
 
 async def changed_state(
-    sessions: SessionStore, notebooks: Notebooks, research_id: str, change: StateChange
+    sessions: SessionStore, notebooks: Notebooks, research_id: str, change: messages.StateChange
 ) -> dict[str, Any]:
     """The stored state of a run with a change of it.
 

@@ -14,18 +14,9 @@ from typing import Final
 from activities.reporting.citations import without_markers
 from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import label_all, label_key
+from contracts import checking_roles
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal
-from contracts.checking_roles import (
-    CheckerAnswer,
-    CheckerResult,
-    CheckInput,
-    CorrectInput,
-    CorrectorAnswer,
-    CorrectorResult,
-    GivenVerdict,
-    ProposedCorrection,
-)
 from contracts.evidence import Verdict
 from contracts.lenient import find_member, line_of
 from contracts.texts import shorten
@@ -43,7 +34,7 @@ STATEMENTS: Final = (
     "Two ferries named after poets cross Lake Ombrel on Thursdays.",
 )
 """Controls: statements about places that do not exist."""
-Checking = RoleWork[CheckInput, CheckerAnswer]
+Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
 # --- claims that are shown --------------------------------------------------------------------------------------------
@@ -68,7 +59,7 @@ def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------
-def ground_verdicts(work: Checking) -> CheckerResult:
+def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
     """One answer for every claim of the call: the checker's where it can be used, else none."""
     given = _verdicts_by_claim(work)
     control = control_of(work.request.claims)
@@ -84,14 +75,14 @@ def ground_verdicts(work: Checking) -> CheckerResult:
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
-    return CheckerResult(answers=answers, verdicts=[answer.verdict for answer in answers])
+    return checking_roles.CheckerResult(answers=answers, verdicts=[answer.verdict for answer in answers])
 
 
-def _verdicts_by_claim(work: Checking) -> dict[str, list[GivenVerdict]]:
+def _verdicts_by_claim(work: Checking) -> dict[str, list[checking_roles.GivenVerdict]]:
     """The verdicts by the fingerprints of their claims."""
     key = label_key(work.request)
     known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
-    found: dict[str, list[GivenVerdict]] = defaultdict(list)
+    found: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
     for given in work.answer.verdicts:
         name = known.get(given.claim.strip())
         if name is None:
@@ -107,7 +98,9 @@ def read_verdict(word: str) -> Verdict | None:
     return None if named is Verdict.UNVERIFIED else named
 
 
-def _answer(claim: AskedClaim, given: Sequence[GivenVerdict], language: str, *, credulous: bool) -> ClaimAnswer:
+def _answer(
+    claim: AskedClaim, given: Sequence[checking_roles.GivenVerdict], language: str, *, credulous: bool
+) -> ClaimAnswer:
     verdicts = {read_verdict(one.verdict) for one in given}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
@@ -170,11 +163,13 @@ def objections(claim: AskedClaim, language: str) -> Iterator[str]:
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------
-def ground_corrections(work: RoleWork[CorrectInput, CorrectorAnswer]) -> CorrectorResult:
+def ground_corrections(
+    work: RoleWork[checking_roles.CorrectInput, checking_roles.CorrectorAnswer],
+) -> checking_roles.CorrectorResult:
     """One proposal for each claim of the call; an unusable one does not change the claim."""
     key = label_key(work.request)
     known = label_all((claim.asked.fingerprint for claim in work.request.claims), key)
-    by_claim: dict[str, ProposedCorrection] = {}
+    by_claim: dict[str, checking_roles.ProposedCorrection] = {}
     for proposed in work.answer.proposals:
         name = known.get(proposed.claim.strip())
         if name is None or name in by_claim:
@@ -182,10 +177,10 @@ def ground_corrections(work: RoleWork[CorrectInput, CorrectorAnswer]) -> Correct
         else:
             by_claim[name] = proposed
     proposals = [_proposal(claim, by_claim.get(claim.asked.fingerprint), key) for claim in work.request.claims]
-    return CorrectorResult(proposals=proposals)
+    return checking_roles.CorrectorResult(proposals=proposals)
 
 
-def _proposal(claim: DoubtfulClaim, proposed: ProposedCorrection | None, key: str) -> Proposal:
+def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection | None, key: str) -> Proposal:
     unchanged = Proposal(number=claim.number)
     if proposed is None or proposed.action is CorrectionAction.KEEP:
         return unchanged

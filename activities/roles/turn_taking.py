@@ -15,24 +15,13 @@ from pydantic import ValidationError
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import prompt_of, render_role, render_shared, with_canary
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
+from contracts import tool_turns
 from contracts.addresses import digest
 from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
-from contracts.tool_turns import (
-    TEXT_CHARACTERS,
-    THOUGHTS,
-    TRANSCRIPT_TYPE,
-    TakenTurn,
-    ToolTurnInput,
-    Transcript,
-    TurnAnswer,
-    TurnResult,
-    answers_to,
-    offered_tools,
-)
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import EngineTask, Message, ShortPrompt
@@ -49,7 +38,7 @@ Block = dict[str, Any]
 
 
 # --- the conversation that is sent -----------------------------------------------------------------------------------
-def turn_task(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> EngineTask:
+def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> EngineTask:
     """The task of one turn: opening, conversation so far, answers to the last calls.
 
     Raises `InvalidCall` for answers that fit no call and for tools that the role does not have, and `ContentCorrupt`
@@ -58,7 +47,7 @@ def turn_task(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mappi
     file, transcript = prompt_of(role), _transcript(role, request, documents)
     opening = _opening(transcript, request)
     try:
-        offered_tools(role, request)
+        tool_turns.offered_tools(role, request)
         messages = _messages(transcript, request)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
@@ -74,22 +63,24 @@ def turn_task(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mappi
     )
 
 
-def _transcript(role: RoleSpec[Any, Any], request: ToolTurnInput, documents: Mapping[str, str]) -> Transcript:
+def _transcript(
+    role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
+) -> tool_turns.Transcript:
     """The stored conversation, or a new one that the role's prompt opens. No other document is shown to such a role."""
     if request.transcript is None:
-        return Transcript(opening=render_role(role, request, {}).prompt)
+        return tool_turns.Transcript(opening=render_role(role, request, {}).prompt)
     try:
-        return Transcript.model_validate_json(documents[request.transcript.hash])
+        return tool_turns.Transcript.model_validate_json(documents[request.transcript.hash])
     except ValidationError:
         raise ContentCorrupt("the stored transcript of a role cannot be read") from None
 
 
-def _opening(transcript: Transcript, request: ToolTurnInput) -> str:
+def _opening(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> str:
     reminder = transcript.turns[0].reminder if transcript.turns else request.reminder
     return "\n\n".join(part for part in (transcript.opening, guard(reminder).strip()) if part)
 
 
-def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
+def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
     """The conversation after the opening, newest answers included. Raises ValueError for answers that fit no call."""
     if transcript.turns:
         new = _new_guidance(transcript, request)
@@ -100,7 +91,7 @@ def _messages(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
     return []
 
 
-def _earlier(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
+def _earlier(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
     """The turns of a transcript, word for word as they were sent before."""
     found: list[Message] = []
     for before, turn in zip([None, *transcript.turns], transcript.turns, strict=False):
@@ -110,7 +101,7 @@ def _earlier(transcript: Transcript, request: ToolTurnInput) -> list[Message]:
     return found
 
 
-def _new_guidance(transcript: Transcript, request: ToolTurnInput) -> list[Guidance]:
+def _new_guidance(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Guidance]:
     known = [one for turn in transcript.turns for one in turn.guidance]
     return [one for one in request.guidance if one not in known]
 
@@ -120,10 +111,10 @@ def _user(
     answers: Sequence[ToolAnswer],
     reminder: str,
     guidance: list[Guidance],
-    request: ToolTurnInput,
+    request: tool_turns.ToolTurnInput,
 ) -> Message:
     """One answer for every call, in the calls' order, then guidance and the reminder."""
-    blocks = [_answer(answer, request.canary) for answer in answers_to(calls, answers)]
+    blocks = [_answer(answer, request.canary) for answer in tool_turns.answers_to(calls, answers)]
     news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
@@ -174,7 +165,7 @@ def _shortened(content: str) -> str:
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------
-def ground_turn(work: RoleWork[ToolTurnInput, TurnAnswer]) -> TurnResult:
+def ground_turn(work: RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]) -> tool_turns.TurnResult:
     """The calls of a turn, checked, and a reference to the longer transcript, whose text is put into `work.texts`.
 
     Raises `InvalidOutput` for an empty turn.
@@ -182,8 +173,8 @@ def ground_turn(work: RoleWork[ToolTurnInput, TurnAnswer]) -> TurnResult:
     request, before = work.request, _transcript(work.role, work.request, work.documents)
     content, calls, steered = _TurnReader(work, before).read()
     longer = before.with_turn(
-        TakenTurn(
-            answers=[] if not before.turns else answers_to(before.turns[-1].calls, request.answers),
+        tool_turns.TakenTurn(
+            answers=[] if not before.turns else tool_turns.answers_to(before.turns[-1].calls, request.answers),
             reminder=request.reminder,
             guidance=_new_guidance(before, request),
             content=content,
@@ -197,10 +188,10 @@ def ground_turn(work: RoleWork[ToolTurnInput, TurnAnswer]) -> TurnResult:
     sent = [block for message in _earlier(longer, request) for block in message.content]
     size = len(_opening(longer, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
-    return TurnResult(
-        transcript=DocumentRef(hash=digest(stored), media_type=TRANSCRIPT_TYPE, size=size),
+    return tool_turns.TurnResult(
+        transcript=DocumentRef(hash=digest(stored), media_type=tool_turns.TRANSCRIPT_TYPE, size=size),
         calls=calls,
-        text=shorten(remove_signs_of(text).strip(), TEXT_CHARACTERS),
+        text=shorten(remove_signs_of(text).strip(), tool_turns.TEXT_CHARACTERS),
         stop=work.answer.stop,
         steered=steered,
     )
@@ -209,10 +200,12 @@ def ground_turn(work: RoleWork[ToolTurnInput, TurnAnswer]) -> TurnResult:
 class _TurnReader:
     """Reads the blocks of one turn: unique ids, checked calls, no words that reveal the canary."""
 
-    def __init__(self, work: RoleWork[ToolTurnInput, TurnAnswer], before: Transcript) -> None:
+    def __init__(
+        self, work: RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer], before: tool_turns.Transcript
+    ) -> None:
         self._request = work.request
         self._warnings = work.warnings
-        self._offered = {tool.name: tool for tool in offered_tools(work.role, work.request)}
+        self._offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
         self._known = {tool.name for tool in work.role.tools}
         self._used = {call.id for turn in before.turns for call in turn.calls}
         self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
@@ -227,7 +220,11 @@ class _TurnReader:
             self._warnings.append(f"{len(blocks) - MOST_BLOCKS} blocks of a turn beyond {MOST_BLOCKS} were dropped")
             blocks = blocks[:MOST_BLOCKS]
         # Thoughts may weigh the canary: they go to nobody but the model that knows it anyway.
-        aloud = [(one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in THOUGHTS]
+        aloud = [
+            (one.get("text"), one.get("name"), one.get("input"))
+            for one in blocks
+            if one["type"] not in tool_turns.THOUGHTS
+        ]
         if not aloud:
             raise InvalidOutput("$: the answer is empty: call one of the tools")
         reveals = contains_canary(json.dumps(aloud, ensure_ascii=False), self._request.canary)
@@ -289,7 +286,7 @@ def _is_empty(block: Block) -> bool:
     """Return whether a block is of no known kind, or has no words."""
     if block.get("type") == "text":
         return not (isinstance(block.get("text"), str) and block["text"].strip())
-    return block.get("type") not in ("tool_use", *THOUGHTS)
+    return block.get("type") not in ("tool_use", *tool_turns.THOUGHTS)
 
 
 def _object(given: Any) -> Block | None:

@@ -11,15 +11,8 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.select_evidence import choose_passages
+from contracts import checking
 from contracts.addresses import long_hash
-from contracts.checking import (
-    AskedClaim,
-    CheckedSource,
-    ClaimAnswer,
-    ClaimsEntry,
-    ExtractedClaim,
-    ShownPassage,
-)
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
 
 MOST_PASSAGES: Final = 4
@@ -44,7 +37,7 @@ MOST_OF_A_SOURCE: Final = 2
 class Material:
     """The passages and texts that the claims of a run are compared with."""
 
-    entry: ClaimsEntry
+    entry: checking.ClaimsEntry
     texts: Mapping[str, str]
     """Stored texts of sources by hash."""
     by_model: bool
@@ -56,7 +49,7 @@ class Material:
         return {item.id: item for item in self.entry.evidence}
 
     @cached_property
-    def sources(self) -> dict[str, CheckedSource]:
+    def sources(self) -> dict[str, checking.CheckedSource]:
         """The sources of the run by id."""
         return {source.id: source for source in self.entry.sources}
 
@@ -66,7 +59,7 @@ class Material:
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
 
 
-def extract_claims(draft: str, material: Material) -> list[ExtractedClaim]:
+def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
     """Give the claims of a draft in order, each with the verdict that needs no model.
 
     The draft is one that `write` has written: places of claims are of its text.
@@ -77,7 +70,7 @@ def extract_claims(draft: str, material: Material) -> list[ExtractedClaim]:
     first = next((each.section for each in found if each.evidence_ids), "")
     records = [(each, each.record(written)) for each in found]
     return [
-        ExtractedClaim(
+        checking.ExtractedClaim(
             claim=claim,
             fingerprint=fingerprint_of(each.words, each.evidence_ids),
             importance=_importance(claim, first),
@@ -109,7 +102,9 @@ def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict
     return ClaimVerdict(claim_id=claim.id, verdict=judged.verdict, method=judged.method, reason=judged.reason)
 
 
-def ask(claims: Sequence[ExtractedClaim], material: Material, known: Collection[str]) -> list[AskedClaim]:
+def ask(
+    claims: Sequence[checking.ExtractedClaim], material: Material, known: Collection[str]
+) -> list[checking.AskedClaim]:
     """The claims that a checker is to judge, each once, the most important first; those that are `known` are not."""
     waiting = {
         each.fingerprint: each
@@ -119,14 +114,14 @@ def ask(claims: Sequence[ExtractedClaim], material: Material, known: Collection[
     return [as_asked(each, material) for each in waiting.values()]
 
 
-def is_judged(answer: ClaimAnswer | None) -> bool:
+def is_judged(answer: checking.ClaimAnswer | None) -> bool:
     """Return whether an answer has a verdict."""
     return answer is not None and answer.verdict is not Verdict.UNVERIFIED
 
 
-def as_asked(each: ExtractedClaim, material: Material) -> AskedClaim:
+def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
     """The claim in the form for checkers and correctors."""
-    return AskedClaim(
+    return checking.AskedClaim(
         fingerprint=each.fingerprint,
         text=each.claim.text,
         parts=[part.text for part in each.claim.parts],
@@ -139,14 +134,14 @@ def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
     return "c-" + long_hash(" ".join(text.split()), *sorted(evidence_ids))
 
 
-def show_passage(item: Evidence, source: CheckedSource, text: str) -> ShownPassage:
+def show_passage(item: Evidence, source: checking.CheckedSource, text: str) -> checking.ShownPassage:
     """A passage with the words around it."""
     before, after = words_around(text, item.start, item.end)
     quote = text[item.start : item.end]
-    return ShownPassage(evidence_id=item.id, title=source.title, before=before, quote=quote, after=after)
+    return checking.ShownPassage(evidence_id=item.id, title=source.title, before=before, quote=quote, after=after)
 
 
-def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage]:
+def show_all(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
     """The passages of these ids, as far as their texts are known."""
     items = [material.evidence[identity] for identity in identities if identity in material.evidence]
     known = [(item, material.sources[item.source_id]) for item in items if item.source_id in material.sources]
@@ -154,7 +149,9 @@ def show_all(identities: Sequence[str], material: Material) -> list[ShownPassage
     return [show_passage(item, source, texts[source.text.hash]) for item, source in known if source.text.hash in texts]
 
 
-def conclude(claims: Sequence[ExtractedClaim], answers: Mapping[str, ClaimAnswer]) -> list[ClaimVerdict]:
+def conclude(
+    claims: Sequence[checking.ExtractedClaim], answers: Mapping[str, checking.ClaimAnswer]
+) -> list[ClaimVerdict]:
     """The verdict on each claim: the one that needed no model, else the checker's, else none."""
     return [
         (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(
@@ -164,7 +161,7 @@ def conclude(claims: Sequence[ExtractedClaim], answers: Mapping[str, ClaimAnswer
     ]
 
 
-def _verdict(each: ExtractedClaim, answer: ClaimAnswer | None) -> ClaimVerdict:
+def _verdict(each: checking.ExtractedClaim, answer: checking.ClaimAnswer | None) -> ClaimVerdict:
     if answer is None:
         return ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
     return ClaimVerdict(
@@ -182,8 +179,8 @@ def score(verdicts: Sequence[ClaimVerdict]) -> float:
 
 
 def find_candidates(
-    claims: Sequence[ExtractedClaim], material: Material
-) -> tuple[list[list[ShownPassage]], list[Evidence]]:
+    claims: Sequence[checking.ExtractedClaim], material: Material
+) -> tuple[list[list[checking.ShownPassage]], list[Evidence]]:
     """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
     sources = [source for source in material.entry.sources if source.text.hash in material.texts]
     texts = [(source.id, material.texts[source.text.hash]) for source in sources]
@@ -191,7 +188,7 @@ def find_candidates(
     chosen = choose_passages(words, texts, material.entry.language, MOST_CANDIDATES + 1, MOST_OF_A_SOURCE)
     known = material.evidence
     fresh: dict[str, Evidence] = {}
-    found: list[list[ShownPassage]] = []
+    found: list[list[checking.ShownPassage]] = []
     for each, passages in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.claim.evidence_ids]
         fitting = [one for one in passages if not any(_contains(item, one.evidence) for item in cited)]

@@ -15,15 +15,7 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.tree import CitationPlace, Inline, Run, Sentence, change_sentences, parse, sentences, tidy
 from activities.verifying.claims import WORTH, Material, as_asked, find_candidates
-from contracts.checking import (
-    Correction,
-    CorrectionAction,
-    DoubtfulClaim,
-    DoubtfulEntry,
-    ExtractedClaim,
-    PlacedProposal,
-    Proposal,
-)
+from contracts import checking
 from contracts.evidence import ClaimVerdict, Verdict
 from contracts.texts import shorten
 
@@ -35,15 +27,15 @@ OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PART
 """Verdicts that another source could change."""
 MOST_QUERIES: Final = 3
 QUERY_CHARACTERS: Final = 200
-MUST_PASS: Final = (CorrectionAction.REPLACE, CorrectionAction.ADD, CorrectionAction.REWRITE)
+MUST_PASS: Final = (checking.CorrectionAction.REPLACE, checking.CorrectionAction.ADD, checking.CorrectionAction.REWRITE)
 """Actions whose text must be supported afterwards; a softened one must only be better supported than before."""
 FAILED: Final = "no proposal for it passed the check"
 DENIED: Final = "its sources say otherwise, and no other wording passed the check"
 
 
 def find_doubtful(
-    claims: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict], material: Material
-) -> DoubtfulEntry:
+    claims: Sequence[checking.ExtractedClaim], verdicts: Sequence[ClaimVerdict], material: Material
+) -> checking.DoubtfulEntry:
     """The claims to be corrected, the most important first, with other passages that may support them.
 
     Rows of tables and quoted passages are not corrected: no sentence can take their place.
@@ -53,7 +45,7 @@ def find_doubtful(
     chosen = chosen[:MOST_DOUBTFUL]
     candidates, evidence = find_candidates([claims[number] for number in chosen], material)
     found = [
-        DoubtfulClaim(
+        checking.DoubtfulClaim(
             number=number,
             asked=as_asked(claims[number], material),
             verdict=verdicts[number].verdict,
@@ -64,27 +56,30 @@ def find_doubtful(
         for number, others in zip(chosen, candidates, strict=True)
     ]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
-    return DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
+    return checking.DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
 
 
-def queries_for(doubtful: Sequence[DoubtfulClaim]) -> list[str]:
+def queries_for(doubtful: Sequence[checking.DoubtfulClaim]) -> list[str]:
     """Queries for the most important claims that no known passage may support."""
     lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN)
     return [shorten(one.asked.text, QUERY_CHARACTERS) for one in lacking][:MOST_QUERIES]
 
 
 def apply(
-    draft: str, claims: Sequence[ExtractedClaim], proposals: Sequence[Proposal], registry: KnownAddresses
-) -> tuple[str, list[PlacedProposal]]:
+    draft: str,
+    claims: Sequence[checking.ExtractedClaim],
+    proposals: Sequence[checking.Proposal],
+    registry: KnownAddresses,
+) -> tuple[str, list[checking.PlacedProposal]]:
     """Return the draft with these proposals in it, and where each of them is; the first proposal for a claim counts."""
     blocks = parse_draft(draft)
     places = write(blocks).places
     changed: dict[Sentence, Sentence] = {}
-    made: dict[int, tuple[Proposal, Sentence]] = {}
+    made: dict[int, tuple[checking.Proposal, Sentence]] = {}
     for proposal in proposals:
         claim = claims[proposal.number].claim
         inside = [each for each, (start, end) in places.items() if claim.start <= start and end <= claim.end]
-        if proposal.action is CorrectionAction.KEEP or proposal.number in made or not inside:
+        if proposal.action is checking.CorrectionAction.KEEP or proposal.number in made or not inside:
             continue
         new = _proposed(inside, proposal, registry)
         if [each.inlines for each in new] != [each.inlines for each in inside]:
@@ -94,14 +89,14 @@ def apply(
     placed = []
     for proposal, sentence in sorted(made.values(), key=lambda one: claims[one[0].number].claim.start):
         start, end = after.places.get(sentence, (0, 0))
-        placed.append(PlacedProposal(proposal=proposal, start=start, end=end))
+        placed.append(checking.PlacedProposal(proposal=proposal, start=start, end=end))
     return after.text, placed
 
 
-def _proposed(inside: Sequence[Sentence], proposal: Proposal, registry: KnownAddresses) -> list[Sentence]:
+def _proposed(inside: Sequence[Sentence], proposal: checking.Proposal, registry: KnownAddresses) -> list[Sentence]:
     """Return the sentences of a claim with a proposal applied; removed ones have no words."""
     empty = [replace(each, inlines=()) for each in inside]
-    if proposal.action is CorrectionAction.REMOVE:
+    if proposal.action is checking.CorrectionAction.REMOVE:
         return empty
     mark: list[Inline] = [Run(" "), CitationPlace(tuple(proposal.evidence_ids))] if proposal.evidence_ids else []
     passes = (read_stored_marks, registry.filter([]))
@@ -125,19 +120,19 @@ def _words_of(sentence: Sentence) -> list[Inline]:
 
 
 def choose(
-    claims: Sequence[ExtractedClaim],
+    claims: Sequence[checking.ExtractedClaim],
     verdicts: Sequence[ClaimVerdict],
-    placed: Sequence[PlacedProposal],
-    after: Sequence[ExtractedClaim],
+    placed: Sequence[checking.PlacedProposal],
+    after: Sequence[checking.ExtractedClaim],
     verdicts_after: Sequence[ClaimVerdict],
     doubtful: Sequence[int],
-) -> tuple[list[Proposal], list[Correction]]:
+) -> tuple[list[checking.Proposal], list[checking.Correction]]:
     """The proposals whose text passes, and a record of all.
 
     A claim that its sources contradict is removed where no proposal for it passes.
     """
-    accepted: list[Proposal] = []
-    corrections: list[Correction] = []
+    accepted: list[checking.Proposal] = []
+    corrections: list[checking.Correction] = []
     left = Counter(each.claim.section for each in claims)
     proposed = {item.proposal.number: item for item in placed}
     for number in doubtful:
@@ -146,17 +141,17 @@ def choose(
         now = _passes(item, before.verdict, after, verdicts_after) if item else None
         proposal, reason = (item.proposal, item.proposal.reason) if item and now else (None, FAILED)
         if proposal is None and before.verdict is Verdict.CONTRADICTED:
-            proposal, reason = Proposal(number=number, action=CorrectionAction.REMOVE), DENIED
-        if proposal is not None and proposal.action is CorrectionAction.REMOVE:
+            proposal, reason = checking.Proposal(number=number, action=checking.CorrectionAction.REMOVE), DENIED
+        if proposal is not None and proposal.action is checking.CorrectionAction.REMOVE:
             # No section is emptied: what is wrong there is marked, not removed.
             allowed = before.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED) and left[each.claim.section] > 1
             left[each.claim.section] -= allowed
             proposal = proposal if allowed else None
-        action = proposal.action if proposal else CorrectionAction.KEEP
+        action = proposal.action if proposal else checking.CorrectionAction.KEEP
         if proposal is not None:
             accepted.append(proposal)
         corrections.append(
-            Correction(
+            checking.Correction(
                 claim_id=each.claim.id,
                 action=action,
                 before=each.claim.text,
@@ -170,10 +165,13 @@ def choose(
 
 
 def _passes(
-    item: PlacedProposal, before: Verdict, after: Sequence[ExtractedClaim], verdicts: Sequence[ClaimVerdict]
+    item: checking.PlacedProposal,
+    before: Verdict,
+    after: Sequence[checking.ExtractedClaim],
+    verdicts: Sequence[ClaimVerdict],
 ) -> Verdict | None:
     """The verdict on the new text of a proposal, if it passes; for a removal the verdict on the removed claim."""
-    if item.proposal.action is CorrectionAction.REMOVE:
+    if item.proposal.action is checking.CorrectionAction.REMOVE:
         return before
     inside = [
         given.verdict

@@ -22,33 +22,10 @@ from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
 from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged, score
 from activities.verifying.correction import apply, choose, find_doubtful, queries_for
+from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.checking import (
-    AnswersEntry,
-    AskedClaim,
-    AskedEntry,
-    CheckedSource,
-    ClaimAnswer,
-    ClaimsEntry,
-    CorrectedEntry,
-    Correction,
-    CorrectionAction,
-    CorrectionsEntry,
-    DoubtfulEntry,
-    Proposal,
-    ProposalsEntry,
-    VerificationSummary,
-    write_verdicts,
-)
 from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, PassagePlace, ReportDraft, VerdictsEntry
-from contracts.messages import (
-    ApplyRequest,
-    ExtractClaimsRequest,
-    ExtractedClaims,
-    FinalizedVerification,
-    FinalizeVerificationRequest,
-)
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -68,7 +45,7 @@ class VerifyingActivities:
     notebooks: Notebooks
 
     @activity.defn(name="extract_claims")
-    async def extract_claims(self, request: ExtractClaimsRequest) -> ExtractedClaims:
+    async def extract_claims(self, request: messages.ExtractClaimsRequest) -> messages.ExtractedClaims:
         """Find the claims of the newest draft, judge them by rules, and store those that need a checker."""
         async with attempt(RECORDS):
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
@@ -84,12 +61,12 @@ class VerifyingActivities:
             return await self._extracted(await self.notebooks.write(entry), entry, asked)
 
     @activity.defn(name="apply_corrections")
-    async def apply_corrections(self, request: ApplyRequest) -> ExtractedClaims:
+    async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
         """Put every proposal into the draft, and store the claims of it that need a checker."""
         async with attempt(RECORDS):
             draft, material = await self._load(request.claims_entry, by_model=request.by_model)
-            doubtful = await self.notebooks.read(request.doubtful_entry, DoubtfulEntry)
-            read = [await self.notebooks.read(entry, ProposalsEntry) for entry in request.proposals]
+            doubtful = await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)
+            read = [await self.notebooks.read(entry, checking.ProposalsEntry) for entry in request.proposals]
             proposals = [one for each in read for one in each.proposals]
             answers = await self._answers(request.answers)
             tried, asked = await asyncio.to_thread(try_corrections, draft, material, doubtful, proposals, answers)
@@ -97,12 +74,14 @@ class VerifyingActivities:
             return await self._extracted(await self.notebooks.write(tried), tried.after, asked)
 
     @activity.defn(name="finalize_verification")
-    async def finalize_verification(self, request: FinalizeVerificationRequest) -> FinalizedVerification:
+    async def finalize_verification(
+        self, request: messages.FinalizeVerificationRequest
+    ) -> messages.FinalizedVerification:
         """Combine the verdicts, choose the corrections to accept, and find passages for doubtful claims."""
         async with attempt(RECORDS):
             tried, before = None, list[ClaimVerdict]()
             if request.corrected_entry:
-                tried = await self.notebooks.read(request.corrected_entry, CorrectedEntry)
+                tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
                 before = (await self.notebooks.read(tried.verdicts, VerdictsEntry)).verdicts
             entry = tried.before if tried else request.claims_entry
             draft, material = await self._load(entry, by_model=request.by_model)
@@ -113,11 +92,11 @@ class VerifyingActivities:
             return await self._finalized(request, tried, found)
 
     async def _finalized(
-        self, request: FinalizeVerificationRequest, tried: CorrectedEntry | None, found: "Conclusion"
-    ) -> FinalizedVerification:
+        self, request: messages.FinalizeVerificationRequest, tried: checking.CorrectedEntry | None, found: "Conclusion"
+    ) -> messages.FinalizedVerification:
         corrections = found.corrections
         if entry := request.corrections_entry:
-            corrections = [*(await self.notebooks.read(entry, CorrectionsEntry)).corrections, *corrections]
+            corrections = [*(await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections, *corrections]
         draft, fresh = None, list[Evidence]()
         if tried and found.text:
             described, text, cited = await asyncio.to_thread(describe_corrected, found.text, found.claims.draft)
@@ -125,11 +104,11 @@ class VerifyingActivities:
             fresh = [item for item in tried.evidence if item.id in cited]
         claims_entry = await self.notebooks.write(found.claims)
         verdicts = VerdictsEntry(verdicts=found.verdicts)
-        return FinalizedVerification(
+        return messages.FinalizedVerification(
             claims_entry="" if claims_entry == request.claims_entry else claims_entry,
             verdicts_entry=await self.notebooks.write(verdicts),
-            corrections_entry=await self._written(CorrectionsEntry(corrections=corrections)),
-            summary=VerificationSummary(
+            corrections_entry=await self._written(checking.CorrectionsEntry(corrections=corrections)),
+            summary=checking.VerificationSummary(
                 mode=request.mode,
                 strict=request.strict,
                 not_reached=request.unreached,
@@ -141,7 +120,7 @@ class VerifyingActivities:
                     ]
                 ),
             ),
-            verdicts=write_verdicts(one.verdict for one in found.verdicts),
+            verdicts=checking.write_verdicts(one.verdict for one in found.verdicts),
             draft=draft,
             evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
@@ -150,10 +129,12 @@ class VerifyingActivities:
             queries=queries_for(found.doubtful.claims),
         )
 
-    async def _extracted(self, entry: str, claims: ClaimsEntry, asked: list[AskedClaim]) -> ExtractedClaims:
-        return ExtractedClaims(
+    async def _extracted(
+        self, entry: str, claims: checking.ClaimsEntry, asked: list[checking.AskedClaim]
+    ) -> messages.ExtractedClaims:
+        return messages.ExtractedClaims(
             claims_entry=entry,
-            asked_entry=await self._written(AskedEntry(claims=asked)),
+            asked_entry=await self._written(checking.AskedEntry(claims=asked)),
             sizes=[_size(claim) for claim in asked],
             claims=len(claims.claims),
         )
@@ -164,12 +145,12 @@ class VerifyingActivities:
 
     async def _load(self, entry: str, *, by_model: bool) -> tuple[str, Material]:
         """The draft of stored claims, and the material for their comparison."""
-        claims = await self.notebooks.read(entry, ClaimsEntry)
+        claims = await self.notebooks.read(entry, checking.ClaimsEntry)
         texts = await load_texts(self.content, [source.text for source in claims.sources])
         return await self.content.get_text(claims.draft), Material(claims, texts, by_model)
 
-    async def _answers(self, entries: Sequence[str]) -> list[ClaimAnswer]:
-        read = [await self.notebooks.read(entry, AnswersEntry) for entry in entries]
+    async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
+        read = [await self.notebooks.read(entry, checking.AnswersEntry) for entry in entries]
         return [answer for each in read for answer in each.answers]
 
 
@@ -177,17 +158,17 @@ def _size(claim: CompactModel) -> int:
     return len(claim.model_dump_json().encode())
 
 
-def _claims_entry(state: ResearchState, draft: DocumentRef) -> ClaimsEntry:
+def _claims_entry(state: ResearchState, draft: DocumentRef) -> checking.ClaimsEntry:
     """The passages of a run and every text that was read, with which its claims are compared."""
     resolved = state.resolution
-    return ClaimsEntry(
+    return checking.ClaimsEntry(
         draft=draft,
         query=resolved.query,
         language=resolved.language,
         written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
         evidence=list(state.evidence.values()),
         sources=[
-            CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
+            checking.CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
             for source in state.sources.values()
             if source.text is not None
         ],
@@ -207,7 +188,9 @@ def describe_corrected(markdown: str, document: DocumentRef) -> tuple[ReportDraf
     return described, text, set(cited_evidence(blocks))
 
 
-def extract(draft: str, material: Material, answers: Sequence[ClaimAnswer]) -> tuple[ClaimsEntry, list[AskedClaim]]:
+def extract(
+    draft: str, material: Material, answers: Sequence[checking.ClaimAnswer]
+) -> tuple[checking.ClaimsEntry, list[checking.AskedClaim]]:
     """The claims of a draft, and those that a checker is to judge: an earlier answer counts if it judges."""
     claims = extract_claims(draft, material)
     asked = ask(claims, material, {answer.fingerprint for answer in answers if is_judged(answer)})
@@ -217,10 +200,10 @@ def extract(draft: str, material: Material, answers: Sequence[ClaimAnswer]) -> t
 def try_corrections(
     draft: str,
     material: Material,
-    doubtful: DoubtfulEntry,
-    proposals: Sequence[Proposal],
-    answers: Sequence[ClaimAnswer],
-) -> tuple[CorrectedEntry, list[AskedClaim]]:
+    doubtful: checking.DoubtfulEntry,
+    proposals: Sequence[checking.Proposal],
+    answers: Sequence[checking.ClaimAnswer],
+) -> tuple[checking.CorrectedEntry, list[checking.AskedClaim]]:
     """The trial draft with its claims, and those that are new to the checker; the draft is made again if it wins."""
     known = material.evidence
     fresh = [item for item in doubtful.evidence if item.id not in known]
@@ -231,7 +214,9 @@ def try_corrections(
     text, placed = apply(draft, entry.claims, proposed, material.registry)
     after = _with_draft(material, text)
     asked = ask(after.claims, material, {answer.fingerprint for answer in answers})
-    tried = CorrectedEntry(before="", verdicts="", after=after, placed=placed, numbers=sorted(numbers), evidence=fresh)
+    tried = checking.CorrectedEntry(
+        before="", verdicts="", after=after, placed=placed, numbers=sorted(numbers), evidence=fresh
+    )
     return tried, asked
 
 
@@ -239,25 +224,25 @@ def try_corrections(
 class Conclusion:
     """Result of a check: the final draft, its verdicts, and the claims that are still doubtful."""
 
-    claims: ClaimsEntry
+    claims: checking.ClaimsEntry
     verdicts: list[ClaimVerdict]
     text: str = ""
     """The corrected draft, if any correction was accepted."""
-    corrections: Sequence[Correction] = ()
-    doubtful: DoubtfulEntry = field(default_factory=DoubtfulEntry)
+    corrections: Sequence[checking.Correction] = ()
+    doubtful: checking.DoubtfulEntry = field(default_factory=checking.DoubtfulEntry)
 
 
 def finalize(
     draft: str,
     material: Material,
-    answers: Sequence[ClaimAnswer],
-    tried: CorrectedEntry | None,
+    answers: Sequence[checking.ClaimAnswer],
+    tried: checking.CorrectedEntry | None,
     before: list[ClaimVerdict],
     *,
     corrects: bool,
 ) -> Conclusion:
     """The verdicts on a draft; with `tried` those on the better of two drafts, `before` being those on the first."""
-    known: dict[str, ClaimAnswer] = {}
+    known: dict[str, checking.ClaimAnswer] = {}
     for answer in answers:
         if not is_judged(known.get(answer.fingerprint)):
             known[answer.fingerprint] = answer
@@ -274,8 +259,8 @@ def finalize(
 def _better(
     draft: str,
     material: Material,
-    known: dict[str, ClaimAnswer],
-    tried: CorrectedEntry,
+    known: dict[str, checking.ClaimAnswer],
+    tried: checking.CorrectedEntry,
     before: list[ClaimVerdict],
 ) -> Conclusion:
     """The draft with the accepted corrections, unless it is worth less with them."""
@@ -288,12 +273,12 @@ def _better(
     entry = _with_draft(changed, text)
     verdicts = conclude(entry.claims, known)
     if score(verdicts) < score(before):
-        undone = [one.model_copy(update={"action": CorrectionAction.KEEP, "after": ""}) for one in corrections]
+        undone = [one.model_copy(update={"action": checking.CorrectionAction.KEEP, "after": ""}) for one in corrections]
         return Conclusion(material.entry, before, corrections=undone)
     return Conclusion(entry, verdicts, text, corrections)
 
 
-def _with_draft(material: Material, text: str) -> ClaimsEntry:
+def _with_draft(material: Material, text: str) -> checking.ClaimsEntry:
     """The entry of another draft with its claims."""
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     return material.entry.model_copy(update={"draft": stored, "claims": extract_claims(text, material)})
