@@ -1,20 +1,21 @@
 """`show` in the templates of prompts: signed elements of data, and the sources and findings that have room."""
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
-from activities.roles.excerpts import allot, excerpt, part_of
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of
 from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.checking import AskedClaim, ShownPassage
-from contracts.evidence import DocumentRef, Evidence, Finding
+from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.roles import AnalyzeInput, RoleInput, SourceExtract, WriteInput
 from contracts.texts import shorten
 from contracts.vocabulary import Confidence
+from providers.text import question_stems
 
 ITEM_CHARACTERS: Final = 600
 FINDINGS_FROM: Final = 0.3
@@ -25,6 +26,13 @@ CONTEXT_CHARACTERS: Final = 100
 """On each side of a passage."""
 SHORTEST: Final = 60
 """Characters of a passage or a title that are shown at least."""
+LEAST_CHARACTERS: Final = 200
+"""Fewer of a source are of little use: rather one source less."""
+SEARCHED_CHARACTERS: Final = 60_000
+"""Of a document without hinted sections: all of a book would take too long."""
+BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*|\n\[…\]\n")
+SEPARATORS: Final = ("\n", ". ", "。", " ")
+LEFT_OUT: Final = "\n[…]\n"
 
 
 class PromptBlock(str):
@@ -142,6 +150,62 @@ def _budgets(request: AnalyzeInput, share: float) -> list[int]:
 def _with_heading(heading: str, element: str) -> str:
     """An element under its heading, with a blank line after it."""
     return (f"{heading}\n" if heading else "") + f"{element}\n" if element else ""
+
+
+# --- what has room ----------------------------------------------------------------------------------------------------
+def allot(count: int, most: int, share: float) -> list[int]:
+    """Characters for each of so many texts, at most `most`; fewer texts where they would get too few."""
+    level = int(most * min(share, 1.0))
+    if level >= LEAST_CHARACTERS:
+        return [level] * count
+    return [LEAST_CHARACTERS] * min(count, max(1, count * level // LEAST_CHARACTERS))
+
+
+def part_of(limit: int, share: float, least: int = 0) -> int:
+    """A limit in characters for that share; `least` where too few would be left."""
+    part = limit if share >= 1 else int(limit * max(share, 0.0))
+    return part if share >= 1 or part >= LEAST_CHARACTERS else min(limit, least)
+
+
+def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
+    """Select about `budget` characters of a text, in document order, with `[…]` between blocks.
+
+    Blocks of the hinted sections are ranked by the number of the question's stems in them, then by the section's score.
+    """
+    if len(text) <= budget:
+        return text.strip()
+    stems, taken = question_stems(question), list[tuple[int, int]]()
+
+    def rank(block: tuple[int, int, float]) -> tuple[int, float, int]:
+        folded = text[block[0] : block[1]].casefold()
+        return -sum(stem in folded for stem in stems), -block[2], block[0]
+
+    for start, end, _ in sorted(_blocks(text, sections, budget), key=rank):
+        if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
+            taken.append((start, end))
+            budget -= end - start
+    shown, last = "", 0
+    for start, end in sorted(taken):
+        between = text[last:start]
+        shown += (LEFT_OUT if between.strip() and shown else between * bool(shown)) + text[start:end]
+        last = end
+    return shown.strip()
+
+
+def _blocks(text: str, sections: Sequence[SectionHint], budget: int) -> Iterator[tuple[int, int, float]]:
+    """Give the blocks of the sections: what blank lines separate, in pieces that fit into the budget."""
+    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
+    for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]:
+        start, limit = hint.start, min(hint.end, len(text))
+        for gap in (*BLOCK_BREAK.finditer(text, start, limit), None):
+            end, following = gap.span() if gap else (limit, limit)
+            while end - start > budget:
+                half, most = start + budget // 4, start + max(1, budget // 2)
+                cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
+                yield start, (start := next(cuts, most)), hint.score
+            if text[start:end].strip():
+                yield start, end, hint.score
+            start = following
 
 
 # --- filters of templates ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jinja2 import UndefinedError
 
-from activities.roles.excerpts import LEFT_OUT, excerpt
+from activities.roles.prompt_blocks import LEFT_OUT, excerpt
 from activities.roles.prompt_rendering import (
     TEMPLATES,
     RenderedPrompt,
