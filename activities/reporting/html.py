@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.markdown import is_tight
-from activities.reporting.method import pages_of, quality_words
-from activities.reporting.report_text import RenderedText
+from activities.reporting.report_text import RenderedText, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
 from contracts.texts import shorten
 

@@ -1,33 +1,44 @@
 """The activity `render_report`: three forms of one report, written into the content store."""
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import BaseModel
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import without_markers
-from activities.reporting.document import compose_document, summarize
+from activities.reporting.claims import count_verdicts
 from activities.reporting.html import compose_html
-from activities.reporting.inputs import gather_inputs
-from activities.reporting.report_text import compose_text
+from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs
+from activities.reporting.passages import QuotedPassage
+from activities.reporting.report_text import RenderedText, compose_text, usage_document
+from activities.reporting.tree import sentences
 from activities.roles.grounding import load_texts
+from contracts.addresses import digest
+from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
+from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.errors import ContentMissing
 from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore, SkippedFile
 
 SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
-SUMMARY_CHARACTERS: Final = 2_000
+FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
+"""Parts of the document that have words of models and pages."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ def render(
     inputs = gather_inputs(state, draft, texts, skipped, product_version, verdicts, corrections)
     report = compose_text(inputs)
     html = compose_html(inputs, report)
-    summary = inputs.show(without_markers(state.draft.summary))[:SUMMARY_CHARACTERS] if state.draft else ""
+    summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
     document = compose_document(inputs, report, html)
     return RenderedForms(report.written.text, html, document, summary, inputs.citations, summarize(inputs))
 
@@ -132,3 +143,130 @@ class ReportingActivities:
             self.content.put_text(forms.document, "application/json"),
         )
         return ReportFiles(markdown=text, html=page, json_document=data)
+
+
+# --- report.json ------------------------------------------------------------------------------------------------------
+def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
+    """Return `report.json` as it is stored (`contracts.report`): indented UTF-8; `html` is the page beside it."""
+    state, markdown, registry = inputs.state, report.written.text, inputs.registry
+    confidences = Counter(finding.confidence for finding in state.findings)
+    sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
+    own = [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
+    document = Report.model_validate({
+        **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
+        **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
+        **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
+        **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations"),
+        "product_version": inputs.product_version,
+        "kind": state.draft.kind if state.draft else ReportKind.REPORT,
+        "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}),
+        "models": state.models_used,
+        "iterations": state.iteration,
+        "forms": {MARKDOWN_FILE: digest(markdown), HTML_FILE: digest(html)},
+        "report": {
+            "markdown": markdown,
+            "sections": sections + own,
+            "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
+        },
+        "sources": [_source(source, inputs) for source in state.sources.values()],
+        "evidence": [_evidence(passage, registry) for passage in inputs.passages.values()],
+        "findings": [_plain(one) | {"contradicts": _opposed(one, inputs)} for one in state.findings],
+        "claims": [_claim(item, report) for item in inputs.claims],
+        "citations": [
+            {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
+        ],
+        "citations_count": len(inputs.cited),
+        "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
+        "plan": {"brief": state.plan.brief, "nodes": state.plan.nodes},
+        "queries": state.plan.sub_queries,
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in state.plan.sub_queries),
+        "usage": usage_document(state),
+        "verification": _verification(inputs),
+    }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip
+    document |= {name: _without_addresses(document[name], registry) for name in FOREIGN}
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _taken(part: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in names}
+
+
+def _plain(value: BaseModel) -> dict[str, Any]:
+    return value.model_dump(mode="json")
+
+
+def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
+    """Return a value without foreign addresses in its texts: a reader of the JSON may make links of them."""
+    if isinstance(value, str):
+        return registry.strip(value)
+    if isinstance(value, list):
+        return [_without_addresses(item, registry) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_addresses(item, registry) for key, item in value.items()}
+    return value
+
+
+def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
+    shown: dict[str, Any] = _without_addresses(_plain(source), inputs.registry)
+    return shown | {
+        "url": source.url,
+        "content_hash": source.raw.hash if source.raw else source.content_hash,
+        "text_hash": source.text.hash if source.text else None,
+        "cited": any(item.source.id == source.id for item in inputs.cited),
+        "query_ids": source.sub_query_ids,
+    }
+
+
+def _evidence(passage: QuotedPassage, registry: KnownAddresses) -> dict[str, Any]:
+    words = _taken(passage, "quote", "prefix", "suffix")
+    return _plain(passage.evidence) | words | {"heading": registry.strip(passage.evidence.heading)}
+
+
+def _opposed(finding: Finding, inputs: ReportInputs) -> list[str]:
+    """Return the findings that cannot be true beside this one."""
+    pairs = [*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)]
+    return [other.id for one, other in pairs if one.id == finding.id]
+
+
+def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
+    claim, (start, end) = item.claim, item.claim.place(report.written)
+    return {
+        "id": claim.id,
+        "text": report.written.text[start:end],
+        "start": start,
+        "end": end,
+        "kind": claim.kind,
+        "section": claim.section,
+        "citation_numbers": claim.numbers,
+        "evidence_ids": claim.evidence_ids,
+        "verdict": item.judged.verdict,
+        "method": item.judged.method,
+        "reason": item.judged.reason,
+        "rests_on": item.rests_on,
+    }
+
+
+def summarize(inputs: ReportInputs) -> VerificationSummary:
+    """Return the figures of the claims as they are in the report."""
+    judged = [(each.judged.verdict, each.judged.method, len(each.claim.numbers)) for each in inputs.claims]
+    figures = count_verdicts(judged) | {"mode": inputs.resolved.verify.value}
+    return inputs.state.verification.summary.model_copy(update=figures)
+
+
+def _verification(inputs: ReportInputs) -> dict[str, Any]:
+    """Return the figures, with what was corrected, reviewed and taken out."""
+    figures, strip = summarize(inputs), inputs.registry.strip
+    return _plain(figures) | {
+        "method_counts": figures.methods,
+        "verdict_counts": figures.verdicts,
+        "correction_counts": figures.corrections,
+        "corrections": [
+            _plain(each) | {"before": strip(each.before), "after": strip(each.after), "reason": strip(each.reason)}
+            for each in inputs.corrections
+        ],
+        "review": inputs.state.verification.review,
+        "passages_matched": len(inputs.passages),
+        "uncited_removed": inputs.uncited_removed,
+        "markers_removed": inputs.unresolved,
+        "addresses_removed": len(inputs.foreign_urls),
+    }

@@ -1,15 +1,38 @@
-"""The report as Markdown: the text with numbers, its sources, its method and its limits."""
+"""The report as Markdown: the text with numbers, its sources, and, as facts for every form, its method and limits."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from activities.reporting.inputs import CitedSource, ReportInputs
+from activities.reporting.claims import needs_warning
+from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.markdown import Written, write
-from activities.reporting.method import Fact, describe_checking, pages_of, quality_words, report_facts
 from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
-from contracts.vocabulary import Outcome
+from activities.reporting.words import ReportWords
+from contracts.checking import CorrectionAction
+from contracts.evidence import CheckMethod, Finding, Source, Verdict
+from contracts.outcome import HOOK, PERSON, Usage
+from contracts.request import EARLIER, Verify
+from contracts.state import ResearchState
+from contracts.strategies import writer_engine
+from contracts.texts import shorten
+from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
 
-HEADINGS_SHOWN = 3
-"""Headings of cited passages in the line of their source."""
+LISTED: Final = 10
+"""Statements, files and pages of a list that are shown."""
+DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A label with a sentence and, where there are several things, a list. All text is plain, none is markup."""
+
+    label: str
+    value: str = ""
+    items: list[str] = field(default_factory=list)
+    command: str = ""
+    """A command to type, shown after the sentence."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +91,8 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     source, say = item.source, inputs.words
     found = dict.fromkeys(passage.evidence.heading for passage in item.passages)
     headings = [inputs.show(each) for each in found if each and each.casefold() != source.title.casefold()]
-    more = len(headings) - HEADINGS_SHOWN
-    section = "; ".join(headings[:HEADINGS_SHOWN] + [say("and_more", count=more)] * (more > 0))
+    more = len(headings) - 3
+    section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     place = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
     quality = inputs.show(quality_words(source.quality, source.quality_reason, say))
@@ -86,3 +109,276 @@ def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
     inlines += [" ", Run(fact.command, code=True)] if fact.command else []
     items = tuple((paragraph(inputs.show(item)),) for item in fact.items)
     return (paragraph(*inlines), Block("list", parts=items)) if items else (paragraph(*inlines),)
+
+
+# --- method and limits ------------------------------------------------------------------------------------------------
+def report_facts(inputs: ReportInputs) -> list[Fact]:
+    """Return all facts in the order in which they are read."""
+    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
+    return [fact for part in parts for fact in part(inputs, inputs.words)]
+
+
+def _fact(say: ReportWords, name: str, items: Sequence[str] = (), /, **values: object) -> Fact:
+    """Make a fact whose label and sentence are messages."""
+    return Fact(say(f"fact_{name}"), say(f"{name}_words", **values), list(items))
+
+
+def _first(items: Sequence[str], say: ReportWords) -> list[str]:
+    """Return the first of many lines, and how many there are besides."""
+    more = len(items) - LISTED
+    return [*items[:LISTED], *[say("and_more", count=more)] * (more > 0)]
+
+
+def _because(reason: str | None, say: ReportWords) -> str:
+    return f" ({say.translated(reason)})" if reason else ""
+
+
+# --- what was checked ------------------------------------------------------------------------------------------------
+def describe_checking(claims: Iterable[JudgedClaim], verify: Verify, say: ReportWords) -> str:
+    """Return what the citations of a report were checked for, and what not."""
+    judged = [each.judged for each in claims if each.claim.evidence_ids]
+    if not judged:
+        return say("cites_nothing")
+    methods = Counter(each.method for each in judged)
+    verdicts = Counter(each.verdict.value for each in judged if each.method != CheckMethod.VERBATIM)
+    others = len(judged) - methods[CheckMethod.VERBATIM]
+    if not others:
+        message = "all_quoted"
+    elif verify is Verify.OFF or others == methods[CheckMethod.NONE]:
+        message = "some_quoted"
+    else:
+        message = "some_checked" if methods[CheckMethod.MODEL] else "some_judged"
+    figures = {name: verdicts[name] for name in (Verdict.SUPPORTED, *DOUBTFUL)}
+    undecided = others - sum(figures.values())
+    same, rules, model = (methods[each] for each in (CheckMethod.VERBATIM, CheckMethod.RULES, CheckMethod.MODEL))
+    counts = {
+        "all": len(judged),
+        "same": same,
+        "others": others,
+        "rules": rules,
+        "model": model,
+        "undecided": undecided,
+    }
+    return f"{say('leads')} {say(message, **counts, **figures)}"
+
+
+def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give what is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
+    claims, checked = inputs.claims, inputs.state.verification
+    if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
+        by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
+        care = f"{say('care')} " * needs_warning(Counter(each.judged.verdict.value for each in claims))
+        items = [
+            f"{say.name('judged', each.judged.verdict)}: {shorten(each.claim.words, 200)}"
+            + _because(each.judged.reason, say)
+            for each in doubtful
+        ]
+        words = care + say("doubtful_model" if by_model else "doubtful")
+        yield Fact(say("fact_doubtful"), words, _first(items, say))
+    if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
+        yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
+    if made := [each for each in inputs.corrections if each.action is not CorrectionAction.KEEP]:
+        items = [
+            f"{say.name('correction', each.action)}: {shorten(each.before, 200)}"
+            + f" → {shorten(each.after, 200)}" * (each.after != each.before)
+            for each in made
+        ]
+        yield _fact(say, "corrected", _first(items, say), statements=say.count("statement", len(made)))
+    if count := checked.summary.not_reached:
+        yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
+    if review := checked.review:
+        scores = {name: f"{value:g}" for name, value in review.scores.model_dump().items()}
+        items = [say.translated(reason) for reason in review.reasons]
+        items += [say("review_missing", text=each) for each in review.missing]
+        method = say.name("reviewer", review.method)
+        yield _fact(say, "reviewed", items, overall=f"{review.overall:g}", method=method, **scores)
+
+
+# --- how the work went -----------------------------------------------------------------------------------------------
+def _outcome(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    reasons = [inputs.why()]
+    if inputs.ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
+        reasons.append(say.name("complete", inputs.ending.completeness.value))
+    yield Fact(say("fact_outcome"), f"{inputs.outcome()}: {'; '.join(dict.fromkeys(reasons))}.")
+
+
+def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    roles: dict[str, list[str]] = {}
+    for role, kind in sorted(inputs.state.engine_by_role.items()):
+        roles.setdefault(kind, []).append(say.name("role", role))
+    items = [
+        f"{say.name('engine_kind', kind)}: {say.name('engine', kind)}"
+        + (f" ({', '.join(roles[kind])})" if roles else "")
+        for kind in sorted(roles) or [inputs.resolved.engine.value]
+    ]
+    names = ", ".join(inputs.state.models_used)
+    first = f"{items[0]}." if len(items) == 1 else say("engines_differ")
+    value = f"{first} {say('models', names=names) if names else ''}".strip()
+    yield Fact(say("fact_engine"), value, items if len(items) > 1 else [])
+
+
+def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the preferences of the request, later guidance by people and hooks, and the run that this one follows."""
+    resolved, state = inputs.resolved, inputs.state
+    values = {
+        "language": resolved.report_language,
+        "sections": "; ".join(resolved.sections),
+        "readers": resolved.audience,
+        "region": resolved.region,
+    }
+    if items := [f"{say.name('wish', name)}: {value}" for name, value in values.items() if value]:
+        by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
+        yield Fact(say("fact_asked"), say("wishes_told" if by_model else "wishes_not_told"), items)
+    given = [each for each in state.guidance if each.origin in (PERSON, HOOK)]
+    if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
+        yield _fact(say, "guidance", items)
+    if followed := resolved.follow_up:
+        again = sum(source.provider == EARLIER for source in state.readable_sources())
+        sources = say.count("source", followed.sources)
+        yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
+
+
+def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    if corpus := inputs.resolved.corpus:
+        named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
+        files, when = say.count("file", corpus.files), say.moment(corpus.indexed_at)
+        yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
+    if inputs.skipped:
+        items = [f"{file.path}: {say.translated(file.reason or file.kind)}" for file in inputs.skipped]
+        yield _fact(say, "skipped", _first(items, say), files=say.count("file", len(items)))
+
+
+def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the task of each agent, and what it brought back."""
+    lines = []
+    for record in inputs.state.agents:
+        task, result = record.task, record.result
+        searches = {query.text for query in inputs.state.query_ledger if query.sub_query_id == task.plan_node}
+        interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
+        parts = [
+            say.count("finding", len(result.finding_ids)) if result else "",
+            say.count("search", len(searches)) if searches else "",
+            say.name("agent", record.status) if interrupted else "",
+            say("agent_went_on", agent=task.continues) if task.continues else "",
+            say.translated(result.problem) if result and result.problem else "",
+        ]
+        lines.append(f"{task.id}: {task.text} – {', '.join(filter(None, parts))}")
+    if lines:
+        yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
+
+
+def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    state, queries = inputs.state, []
+    for query in state.plan.sub_queries:
+        parts = [say.name("query", query.status) + _because(query.error or query.status_reason, say)]
+        parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
+        parts += [say("for_a_gap")] if query.gap_id else []
+        queries.append(f"{query.text} – {', '.join(parts)}")
+    read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
+    parts = [say.count("iteration", state.iteration), say.count("query", len(queries))]
+    if state.documents_searched is not None:
+        parts.append(say("searched_count", documents=say.count("document", state.documents_searched)))
+    sources = say.count("source", len(state.sources))
+    parts.append(say("searching_words", sources=sources, read=read, cited=len(inputs.cited)))
+    yield Fact(say("fact_searching"), ", ".join(parts), queries)
+    absent = [each for each in inputs.resolved.providers if not each.available]
+    if items := [f"{each.name}: {say.translated(each.reason)}" for each in absent]:
+        yield _fact(say, "not_searched", items)
+    if inputs.unread:
+        items = [f"{each.title}: {say.name('status', each.status)}{_because(each.status_reason, say)}"
+                 for each in inputs.unread]  # fmt: skip
+        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(items)))
+
+
+def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give both sides of what sources disagree about, each with its sources."""
+
+    def side(finding: Finding) -> str:
+        sources = inputs.state.sources
+        titles = (sources[one].title for one in finding.source_ids if one in sources)
+        return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
+
+    if items := [f"{side(one)} – {side(other)}" for one, other in inputs.contradictions]:
+        yield _fact(say, "disagree", _first(items, say), contradictions=say.count("contradiction", len(items)))
+
+
+def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    state = inputs.state
+    gaps = [
+        f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
+        for gap in state.gaps
+    ]
+    if gaps:
+        yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
+    notes = [say.translated(note) for note in state.degraded]
+    if notes := notes + [say("failed_branch", branch=branch) for branch in state.failed_branches]:
+        yield _fact(say, "degraded", notes)
+    limitations = [say.translated(line) for line in state.limitations]
+    limitations += [say("replaced_list")] * inputs.replaced_list
+    if count := inputs.uncited_removed:
+        limitations.append(say("uncited_removed", statements=say.count("statement", count)))
+    for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
+        limitations += [say(message, count=len(removed))] if removed else []
+    described = {say.translated(gap.description) for gap in state.gaps}
+    if rest := [line for line in dict.fromkeys(limitations) if line not in described]:
+        yield Fact(say("fact_limitations"), "", rest)
+
+
+def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the cost, for a run that called a model or paid, its identity and times, and the command that checks it."""
+    state, resolved = inputs.state, inputs.resolved
+    if state.usage.model_calls or state.usage.cost_usd != 0:
+        parts = sorted(state.usage_by_role.items())
+        roles = [f"{say.name('role', role)}: {_usage_words(part, say)}" for role, part in parts]
+        yield Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.", roles)
+    words = say(
+        "run_words",
+        id=resolved.research_id,
+        product=f"durable-research {inputs.product_version}",
+        strategy=resolved.strategy,
+        started=say.moment(state.started_at),
+        ended=say.moment(inputs.ending.ended_at),
+    )
+    egress = say.translated(resolved.egress).rstrip(".")
+    yield Fact(say("fact_run"), f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)}".strip())
+    yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
+
+
+def _usage_words(usage: Usage, say: ReportWords) -> str:
+    parts = []
+    if usage.model_calls:
+        parts += [say.count("call", usage.model_calls), say.count("token", usage.tokens)]
+        parts += [say("cached_share", share=f"{usage.cached_share:.0%}")] if usage.cached_share else []
+    parts += [say.count("search", usage.searches)] if usage.searches else []
+    parts += [say.count("read", usage.reads)] if usage.reads else []
+    if usage.cost_usd is not None:
+        return ", ".join([*parts, f"{usage.cost_usd:.4f} USD"])
+    known = usage.known_cost_usd
+    return ", ".join([*parts, say("cost_known", amount=f"{known:.4f}") if known else say("cost_unknown")])
+
+
+def usage_document(state: ResearchState) -> dict[str, Any]:
+    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
+    document = state.usage.model_dump(mode="json")
+    # Roles work side by side, so which one answered first is chance.
+    for name, parts in (("by_role", dict(sorted(state.usage_by_role.items()))), ("by_phase", state.usage_by_phase)):
+        if parts:
+            exclude = {"active_seconds"}
+            document[name] = {key: part.model_dump(mode="json", exclude=exclude) for key, part in parts.items()}
+    return document
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> str:
+    """Return the pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty where there are none."""
+    numbers = sorted({page for page in pages if page is not None})
+    if not numbers:
+        return ""
+    kind = "slide" if source.raw is not None and source.raw.media_type.endswith("presentation") else "page"
+    shown = ", ".join(map(str, numbers[:LISTED])) + (", …" if len(numbers) > LISTED else "")
+    return f"{say.name(kind, 'many' if len(numbers) > 1 else 'one')} {shown}"
+
+
+def quality_words(quality: Quality, reason: str, say: ReportWords) -> str:
+    """Return a source's quality with the reason for it."""
+    return say.name("quality", quality.value) + _because(reason, say)

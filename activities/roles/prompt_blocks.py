@@ -202,7 +202,9 @@ def _blocks(text: str, sections: Sequence[SectionHint], budget: int) -> Iterator
             while end - start > budget:
                 half, most = start + budget // 4, start + max(1, budget // 2)
                 cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
-                yield start, (start := next(cuts, most)), hint.score
+                cut = next(cuts, most)
+                yield start, cut, hint.score
+                start = cut
             if text[start:end].strip():
                 yield start, end, hint.score
             start = following

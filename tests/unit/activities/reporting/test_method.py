@@ -6,8 +6,8 @@ import pytest
 
 from activities.reporting.claims import Judged
 from activities.reporting.inputs import ReportInputs, gather_inputs
-from activities.reporting.method import describe_checking, report_facts, usage_document
 from activities.reporting.passages import QuotedPassage, cut_passages
+from activities.reporting.report_text import describe_checking, report_facts, usage_document
 from activities.reporting.words import ReportWords
 from contracts.addresses import digest
 from contracts.evidence import CheckMethod, Verdict
