@@ -124,7 +124,6 @@ def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.Aske
     return checking.AskedClaim(
         fingerprint=each.fingerprint,
         text=each.claim.text,
-        parts=[part.text for part in each.claim.parts],
         passages=show_all(each.claim.evidence_ids[:MOST_PASSAGES], material),
     )
 

@@ -95,8 +95,8 @@ def test_a_sensible_answer_is_taken() -> None:
     first, second, third = real_ones(prompt_of())
     verdicts = [
         {"claim": third.label, "verdict": "Contradicted.", "quote": "", "reason": "It says otherwise."},
-        {"claim": first.label, "verdict": "supported", "quote": "cache has a  size of 128 MB", "missing_parts": []},
-        {"claim": second.label, "verdict": "partial", "quote": "VACUUM reclaims storage", "missing_parts": [2]},
+        {"claim": first.label, "verdict": "supported", "quote": "cache has a  size of 128 MB"},
+        {"claim": second.label, "verdict": "partial", "quote": "VACUUM reclaims storage"},
     ]
     output = answer_of(json.dumps({"verdicts": verdicts}))
     assert output.verdicts == ["supported", "partial", "contradicted"]
