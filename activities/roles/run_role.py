@@ -18,8 +18,7 @@ from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_blocks import shown_sources
-from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from activities.roles.prompt_rendering import RenderedPrompt, render_role, shown_sources
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, label_key, remove_signs_of

@@ -6,8 +6,7 @@ import pytest
 
 from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_blocks import PromptBlocks
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import PromptBlocks, render_role
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from jinja2 import UndefinedError
 
-from activities.roles.prompt_blocks import LEFT_OUT, excerpt
 from activities.roles.prompt_rendering import (
+    LEFT_OUT,
     TEMPLATES,
     RenderedPrompt,
+    excerpt,
     load_prompt,
     prompt_of,
     render_role,
