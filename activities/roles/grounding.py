@@ -126,9 +126,10 @@ def _visible_line(text: str) -> str:
 def _flatten(text: str) -> tuple[str, Sequence[int]]:
     """Return the visible characters of a text with single blanks, and the place of each in the text."""
     signs, places = list[str](), array("L")
-    for place, sign in enumerate(UNQUOTED.sub("\0", text)):
-        if sign != "\0" and not (sign.isspace() and (not signs or signs[-1] == " ")):
-            signs.append(" " if sign.isspace() else sign)
+    for place, (sign, visible) in enumerate(zip(text, UNQUOTED.sub("\0", text), strict=True)):
+        blank = sign.isspace()
+        if (signs and signs[-1] != " ") if blank else visible != "\0":
+            signs.append(" " if blank else sign)
             places.append(place)
     return "".join(signs), places
 
