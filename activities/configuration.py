@@ -13,16 +13,11 @@ Raises ValueError for an unknown name.
 """
 
 
-def _no_providers(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-    del names, source_types
-    return []
-
-
 @dataclass(frozen=True)
 class WebSearchConfiguration:
     """Defaults of web searches."""
 
-    choose: Choose = _no_providers
+    choose: Choose = lambda *_: []
     advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
     """What would make searches better, naming what to set."""
     policy: SearchPolicy = SearchPolicy.FAN_OUT

@@ -1,6 +1,6 @@
 """Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals name the remedy."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
@@ -62,11 +62,17 @@ def resolve(
     }
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
     limits, choices = _limits(request, configuration, reasoning)
-    host = _hosts_of_models(candidates, configuration)
+    # The host of the report's writer comes first.
+    hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
+    host = ", ".join(dict.fromkeys(each for each in hosts if each is not None)) or None
+    reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     providers = _providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration, web=web):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
+    advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
+    if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
+        advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
     verify = presets.effective_verify(request.verify, engine, depth)
     return ResolvedResearch(
@@ -82,7 +88,7 @@ def resolve(
         models=models,
         model_host=host,
         model_prices=_prices(candidates, configuration),
-        reasoning_tokens=_reasoning_tokens(candidates, configuration),
+        reasoning_tokens=max((tokens for tokens in reasoning_tokens if tokens is not None), default=None),
         reasoning_tiers=reasoning,
         providers=providers,
         search=_search(request, configuration.web_search),
@@ -111,7 +117,7 @@ def resolve(
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
         egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
-        advice=_advice(engine, providers, configuration) if web else [],
+        advice=advice,
     )
 
 
@@ -226,18 +232,6 @@ def _models(request: ResearchRequest, configuration: ResearchConfiguration) -> d
     return {tier.value: named.get(tier.value) or configuration.models.get(tier.value, default) for tier in Tier}
 
 
-def _hosts_of_models(candidates: Candidates, configuration: ResearchConfiguration) -> str | None:
-    """Hosts that passages may go to, that of the report's writer first, with commas between; None without a model."""
-    hosts = [configuration.model_host(name) for names in reversed(list(candidates.values())) for name in names]
-    return ", ".join(dict.fromkeys(host for host in hosts if host is not None)) or None
-
-
-def _reasoning_tokens(candidates: Candidates, configuration: ResearchConfiguration) -> int | None:
-    """The most that any of the models may generate unseen; None where unknown."""
-    rooms = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
-    return max((room for room in rooms if room is not None), default=None)
-
-
 def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
     """Price by tier: the dearest that is known, since the reserve must be enough for each of them."""
     prices: dict[str, ModelPrice] = {}
@@ -300,13 +294,6 @@ def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> Eff
     )
 
 
-def _needs_web(request: ResearchRequest) -> bool:
-    """The web is searched when it is requested, when providers of it are named, or when there is no corpus."""
-    if request.web is not None:
-        return request.web
-    return request.corpus is None or bool(_named_web(request))
-
-
 def _named_web(request: ResearchRequest) -> list[str] | None:
     """The providers of the web that a request names; None where it names no provider at all."""
     named = request.search.providers if request.search else None
@@ -317,38 +304,22 @@ def _providers(
     request: ResearchRequest, corpus: CorpusSnapshot | None, configured: WebSearchConfiguration
 ) -> list[ProviderChoice]:
     """The corpus first, then the web's providers in order, each with its reason. Raises `RunRefused` if none is."""
-    chosen = [] if corpus is None else [_corpus_choice(corpus)]
+    if corpus and not corpus.files:
+        message = f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped)"
+        raise RunRefused(f"{message}: see `research corpus status`", StopReason.NO_PROVIDERS)
+    chosen = [ProviderChoice(name=CORPUS, available=True, reason="named by the request")] if corpus else []
     web = _named_web(request)
     if request.web is False and web:
         raise RunRefused(f"search.providers: {web[0]} searches the web, and web is false")
-    if _needs_web(request) and web != []:
+    # The web is searched when it is requested, when providers of it are named, or when there is no corpus.
+    needed = request.corpus is None or bool(web) if request.web is None else request.web
+    if needed and web != []:
         try:
             chosen += configured.choose(web, _search(request, configured).source_types)
         except ValueError as error:
             raise RunRefused(f"search.providers: {error}") from None
     if not any(choice.available for choice in chosen):
-        raise RunRefused(_nothing_to_search(chosen), StopReason.NO_PROVIDERS)
+        lacks = "".join(f"\n{choice.name}: {choice.reason}" for choice in chosen)
+        message = f"there is nothing to search: name a folder with --corpus DIR, or set up a search provider{lacks}"
+        raise RunRefused(message, StopReason.NO_PROVIDERS)
     return chosen
-
-
-def _corpus_choice(corpus: CorpusSnapshot) -> ProviderChoice:
-    if corpus.files == 0:
-        raise RunRefused(
-            f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped): see `research corpus status`",
-            StopReason.NO_PROVIDERS,
-        )
-    return ProviderChoice(name=CORPUS, available=True, reason="named by the request")
-
-
-def _nothing_to_search(choices: Iterable[ProviderChoice]) -> str:
-    """The refusal when no provider is available: what each one lacks."""
-    reasons = "".join(f"\n{choice.name}: {choice.reason}" for choice in choices)
-    return f"there is nothing to search: name a folder with --corpus DIR, or set up a search provider{reasons}"
-
-
-def _advice(engine: EngineKind, choices: Sequence[ProviderChoice], configuration: ResearchConfiguration) -> list[str]:
-    """Settings that would make a run over the web better."""
-    advice = list(configuration.web_search.advice([choice for choice in choices if choice.name != CORPUS]))
-    if engine is EngineKind.EXTRACTIVE and not configuration.models:
-        advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
-    return advice

@@ -27,13 +27,11 @@ class ShownPassage(CompactModel):
 
 
 class AskedClaim(CompactModel):
-    """A claim for a checker: the sentence in plain text, its parts, and the passages that it cites."""
+    """A claim for a checker: the sentence in plain text, and the passages that it cites."""
 
     fingerprint: str
     """Hash of its words and its passages: the same claim is judged once."""
     text: str
-    parts: list[str] = []
-    """Its assertions, where there are several."""
     passages: list[ShownPassage] = []
 
 

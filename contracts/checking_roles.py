@@ -26,12 +26,6 @@ def _texts(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _part_numbers(value: Any) -> list[int]:
-    """Numbers of parts; an unreadable one is 0, for it still means that a part is missing."""
-    given = value if isinstance(value, list) else [value] if value else []
-    return [item if isinstance(item, int) else 0 for item in given]
-
-
 LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
@@ -63,9 +57,6 @@ class GivenVerdict(Contract):
     claim: LenientText = ""
     verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
     quote: LenientText = Field(default="", description="the words of its passages that decide, copied exactly")
-    missing_parts: Annotated[list[int], BeforeValidator(_part_numbers)] = Field(
-        default=[], description="numbers of the parts that the passages do not say"
-    )
     reason: LenientText = Field(default="", description="why it is not supported; empty if it is")
 
 

@@ -187,16 +187,6 @@ class CheckMethod(StrEnum):
     NONE = "none"
 
 
-class ClaimPart(CompactModel):
-    """One of several things that a sentence asserts, fit to be judged by itself."""
-
-    text: str
-    """Plain text, as the claim's own."""
-    start: int = Field(ge=0)
-    end: int = Field(ge=0)
-    """Range of the draft or, once placed, of the report: within the claim's."""
-
-
 class Claim(CompactModel):
     """A statement of a draft that can be true or false.
 
@@ -212,8 +202,6 @@ class Claim(CompactModel):
     """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str] = []
     """Evidence in order of appearance; empty for an assertion without a citation."""
-    parts: list[ClaimPart] = []
-    """Parts of a sentence that asserts several things; they share its evidence."""
     start: int = Field(default=0, ge=0)
     end: int = Field(default=0, ge=0)
     """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""

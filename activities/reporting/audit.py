@@ -158,25 +158,18 @@ def _digest_of_bytes(data: bytes) -> str:
 
 def _check_forms(report: Report, markdown: str | None, html: bytes | None, result: AuditResult) -> None:
     """Check that the three forms are those that were rendered together."""
-    text, page = report.forms.get(MARKDOWN_FILE), report.forms.get(HTML_FILE)
-    if text is None:
-        result.skip("the text in report.json, whose hash is not in it")
-    else:
-        result.count("text in report.json")
-        if digest(report.report.markdown) != text:
-            result.problem("text_altered", "report.markdown", "the text in report.json is not what its hash says")
-    if markdown is None:
-        result.skip(MARKDOWN_FILE)
-    else:
-        result.count(MARKDOWN_FILE)
-        if markdown != report.report.markdown:
-            result.problem("markdown_differs", MARKDOWN_FILE, "it differs from the text in report.json")
-    if html is None or page is None:
-        result.skip(HTML_FILE)
-    else:
-        result.count(HTML_FILE)
-        if _digest_of_bytes(html) != page:
-            result.problem("html_differs", HTML_FILE, "it is not the page that was rendered with report.json")
+    text, forms = digest(report.report.markdown), report.forms
+    for noun, kind, expected, found in (
+        ("text in report.json", "text_altered", forms.get(MARKDOWN_FILE), text),
+        (MARKDOWN_FILE, "markdown_differs", text, None if markdown is None else digest(markdown)),
+        (HTML_FILE, "html_differs", forms.get(HTML_FILE), None if html is None else _digest_of_bytes(html)),
+    ):
+        if expected is None or found is None:
+            result.skip(noun)
+            continue
+        result.count(noun)
+        if expected != found:
+            result.problem(kind, noun, "it is not what was rendered together with the other forms")
 
 
 class _Comparison:

@@ -255,7 +255,8 @@ def judge(
 
 def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses) -> bool:
     """Return whether the words of a claim are exactly one of the quotes, apart from their layout."""
-    forms = {bare_words(words), bare_words(_without_quotation_marks(words))} - {""}
+    quoted = words[:1] + words[-1:] in QUOTATION_MARKS
+    forms = {bare_words(words), bare_words(words[1:-1].strip() if quoted else words)} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
         if not forms.isdisjoint((bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown)))):
@@ -267,11 +268,6 @@ def bare_words(text: str) -> str:
     """Return the words and signs of a text without what only lays it out: fences, borders of cells, bullets."""
     lines = BULLET.sub("", LAYOUT_LINE.sub("", text))
     return " ".join(lines.translate(LAYOUT_SIGNS).split())
-
-
-def _without_quotation_marks(words: str) -> str:
-    whole = len(words) > 1 and words[0] + words[-1] in QUOTATION_MARKS
-    return words[1:-1].strip() if whole else words
 
 
 class PageWords:

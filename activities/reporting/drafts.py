@@ -6,7 +6,7 @@ heading of the second level; what comes before the first one, the title above al
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -121,27 +121,12 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
 
 def _summary(blocks: Blocks) -> str:
     """Return the first sentences of the summary, else of the first section with prose."""
-    sections = split_sections(blocks)
-    first = sorted(sections, key=lambda each: (not SUMMARY_HEADING.search(each.heading), not each.heading))
-    prose = (_prose(section.blocks) for section in first)
-    found = next((lines for lines in prose if lines), [])
-    taken = ""
-    for line in found[:SUMMARY_SENTENCES]:
-        longer = f"{taken} {line}".strip()
-        if len(longer) > SUMMARY_CHARACTERS:
-            break
-        taken = longer
-    return taken or shorten(" ".join(found), SUMMARY_CHARACTERS)
-
-
-def _prose(blocks: Iterable[Block]) -> list[str]:
-    """Return the sentences of paragraphs, lists and quotes."""
-    found: list[str] = []
-    for block in blocks:
-        found += [each.words for each in block.sentences if block.kind == "paragraph" and each.words]
-        for part in block.parts:
-            found += _prose(part)
-    return found
+    found = split_sections(blocks)
+    for section in sorted(found, key=lambda each: (not SUMMARY_HEADING.search(each.heading), not each.heading)):
+        prose = (block for block in section.blocks if block.kind in ("paragraph", "list", "quote"))
+        if lines := [each.words for each in sentences(prose) if each.words]:
+            return shorten(" ".join(lines[:SUMMARY_SENTENCES]), SUMMARY_CHARACTERS)
+    return ""
 
 
 # --- sections --------------------------------------------------------------------------------------------------------

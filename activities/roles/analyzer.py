@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from activities.roles.grounding import Headings, RoleWork, evidence_at, find_quote
-from activities.roles.prompt_blocks import shown_sources
+from activities.roles.prompt_rendering import shown_sources
 from activities.roles.untrusted import label_all, label_key
 from contracts import addresses
 from contracts.evidence import Evidence, Finding, QualityUpdate, bounded_confidence, supported_confidence, voice_of

@@ -108,18 +108,15 @@ def _answer(
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=f"The checker gave {usable} on it.")
     quote, reason = _stored_words(given[0].quote, claim), line_of(given[0].reason, REASON_CHARACTERS)
     if verdict is Verdict.SUPPORTED:
-        parts_missing = any(one.missing_parts for one in given)  # a second answer that names a missing part counts, too
-        limited = _limited_support(claim, quote, language, credulous=credulous, parts_missing=parts_missing)
+        limited = _limited_support(claim, quote, language, credulous=credulous)
         verdict, reason = limited or (verdict, reason)
     if verdict is Verdict.UNVERIFIED:
         quote = ""
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
-def _limited_support(
-    claim: AskedClaim, quote: str, language: str, *, credulous: bool, parts_missing: bool
-) -> tuple[Verdict, str] | None:
-    """The verdict that remains of `supported` after doubts, missing parts, objections and hints; None: all of it."""
+def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> tuple[Verdict, str] | None:
+    """The verdict that remains of `supported` after doubts, objections and hints; None: all of it."""
     same_language = _same_language(claim)
     if credulous:
         return Verdict.UNVERIFIED, "The checker called it supported, and something that no passage speaks of as well."
@@ -127,8 +124,6 @@ def _limited_support(
         return Verdict.UNVERIFIED, "The checker called it supported, yet named no words of its passages."
     if same_language and not any(shared_words(claim.text, [quote], language)):
         return Verdict.UNVERIFIED, "The checker called it supported by words that share nothing with it."
-    if parts_missing:
-        return Verdict.PARTIAL, "The cited passages say a part of it only."
     if objection := next(objections(claim, language), None):
         return Verdict.PARTIAL, objection
     hint = find_hint(claim.text, [one.text for one in claim.passages], language) if same_language else ""

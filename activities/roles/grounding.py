@@ -2,8 +2,9 @@
 
 import asyncio
 import re
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -27,7 +28,6 @@ LONGEST_QUOTE: Final = 2_000
 AT_ONCE: Final = 32
 """Documents that are fetched in parallel."""
 SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
-VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 UNQUOTED: Final = re.compile(f"[`{INVISIBLE_CLASS}]")
 """Characters that a quote may lack: those that a prompt does not contain, and the marks of code."""
 HEADING_OR_FENCE: Final = re.compile(
@@ -111,43 +111,27 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
 
 def _find(text: str, words: str) -> tuple[int, int] | None:
     place = text.find(words)
-    return (place, place + len(words)) if place >= 0 else _flat(text).find(_visible_line(words))
+    if place >= 0:
+        return place, place + len(words)
+    line, (flat, places) = _visible_line(words), _flatten(text)
+    place = flat.find(line)
+    return (places[place], places[place + len(line) - 1] + 1) if place >= 0 else None
 
 
 def _visible_line(text: str) -> str:
-    return " ".join(UNQUOTED.sub("", " ".join(text.split())).split())
+    return _flatten(text)[0].strip()
 
 
-class _Flat:
-    """The visible characters of a text with single blanks, in which a search takes time that grows with its length."""
-
-    def __init__(self, text: str) -> None:
-        parts: list[str] = []
-        self._flat_starts: list[int] = []
-        self._starts: list[int] = []
-        length = end = 0
-        for match in VISIBLE.finditer(text):
-            if parts and UNQUOTED.sub("", text[end : match.start()]):
-                parts.append(" ")
-                length += 1
-            self._flat_starts.append(length)
-            self._starts.append(match.start())
-            parts.append(match[0])
-            length += len(match[0])
-            end = match.end()
-        self._text = "".join(parts)
-
-    def find(self, words: str) -> tuple[int, int] | None:
-        """Find words that are written with single blanks; offsets are those of the original text."""
-        place = self._text.find(words)
-        return None if place < 0 else (self._offset(place), self._offset(place + len(words) - 1) + 1)
-
-    def _offset(self, place: int) -> int:
-        index = bisect_right(self._flat_starts, place) - 1
-        return self._starts[index] + place - self._flat_starts[index]
-
-
-_flat = lru_cache(maxsize=4)(_Flat)  # one index for the many quotes of a page
+@lru_cache(maxsize=4)  # for the many quotes of a page
+def _flatten(text: str) -> tuple[str, Sequence[int]]:
+    """Return the visible characters of a text with single blanks, and the place of each in the text."""
+    signs, places = list[str](), array("L")
+    for place, (sign, visible) in enumerate(zip(text, UNQUOTED.sub("\0", text), strict=True)):
+        blank = sign.isspace()
+        if (signs and signs[-1] != " ") if blank else visible != "\0":
+            signs.append(" " if blank else sign)
+            places.append(place)
+    return "".join(signs), places
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:

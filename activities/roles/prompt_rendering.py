@@ -4,8 +4,9 @@
 value is guarded when it is printed, and never read as a template: braces in a page have no effect.
 """
 
+import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,28 +14,20 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from activities.roles.prompt_blocks import PromptBlock, PromptBlocks, cut_line, guard_lines, show_label
-from activities.roles.untrusted import guard, seal
-from contracts.roles import RoleInput, RoleSpec
+from activities.reporting.citations import without_markers
+from activities.roles.claim_checking import with_control
+from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
+from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
+from contracts.checking import AskedClaim, ShownPassage
+from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
+from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.texts import shorten
+from contracts.vocabulary import Confidence
+from providers.text import question_stems
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 SPARE_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
-
-
-def _printed(value: Any) -> str:
-    return value if isinstance(value, PromptBlock) else guard(str(value))
-
-
-TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` is its escape
-    loader=PackageLoader(PRODUCT, "prompts/shared"),
-    finalize=_printed,
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label)
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ def render_shared(name: str, request: RoleInput) -> str:
     return _fill(TEMPLATES.get_template(f"{name}.md"), request, PromptBlocks(request, {}))
 
 
-def _fill(template: Template, request: RoleInput, show: PromptBlocks) -> str:
+def _fill(template: Template, request: RoleInput, show: "PromptBlocks") -> str:
     fields = {name: getattr(request, name) for name in type(request).model_fields}
     return SPARE_LINES.sub("\n\n", template.render(fields, show=show)).strip()
 
@@ -110,3 +103,228 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
         raise ValueError(f"the prompt {stem} needs a version line, a system part and a prompt part")
     common, template = (TEMPLATES.from_string(part or "") for part in parts.group(3, 4))
     return PromptFile(parts[1], parts[2].strip(), common, template)
+
+
+ITEM_CHARACTERS: Final = 600
+FINDINGS_FROM: Final = 0.3
+"""Share down to which only the words of sources are shortened; below it findings are left out too."""
+FEWEST_FINDINGS: Final = 5
+PASSAGE_CHARACTERS: Final = 500
+CONTEXT_CHARACTERS: Final = 100
+"""On each side of a passage."""
+SHORTEST: Final = 60
+"""Characters of a passage or a title that are shown at least."""
+LEAST_CHARACTERS: Final = 200
+"""Fewer of a source are of little use: rather one source less."""
+SEARCHED_CHARACTERS: Final = 60_000
+"""Of a document without hinted sections: all of a book would take too long."""
+BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*|\n\[…\]\n")
+SEPARATORS: Final = ("\n", ". ", "。", " ")
+LEFT_OUT: Final = "\n[…]\n"
+
+
+class PromptBlock(str):
+    """Finished text of a prompt, whose foreign words are guarded."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class PromptBlocks:
+    """Content of one prompt. With a smaller `share` than 1 texts from outside are shortened, all alike."""
+
+    request: Any
+    documents: Mapping[str, str]
+    """Stored texts by hash."""
+    share: float = 1.0
+    excerpts: dict[str, str] = field(default_factory=dict)
+    """Excerpt of each source at full share, by its id: selected once, shortened as often as needed."""
+
+    def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
+        """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
+        given = {each: html.escape(guard(str(value)), quote=True) for each, value in attributes.items() if value}
+        lines = caller().strip("\n").splitlines()
+        named = "".join(f' {each}="{value}"' for each, value in given.items())
+        return _with_heading(heading, data(name, lines or [""], named) if lines or named else "")
+
+    def items(self, heading: str, name: str, items: Sequence[str]) -> PromptBlock:
+        """Element with one line per item under a heading; empty without items."""
+        lines = [f"- {guard_line(item, ITEM_CHARACTERS)}" for item in items]
+        return PromptBlock(_with_heading(heading, data(name, lines)))
+
+    def limit(self, characters: int, least: int = 0) -> int:
+        """A limit in characters for the share of this prompt; `least` where too few would be left."""
+        return part_of(characters, self.share, least)
+
+    def text(self, reference: DocumentRef | None, characters: int, cited: str = "") -> str:
+        """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
+        text = self.documents.get(reference.hash, "") if reference else ""
+        return without_markers(text.replace("[ev-", f"{cited}[ev-") if cited else text)[:characters]
+
+    def sources(self) -> list[tuple[SourceExtract, str]]:
+        """The sources that have room, each with the passages about the sub-query."""
+        shown = shown_sources(self.request, self.share)
+        budgets = _budgets(self.request, self.share)
+        return [(source, self._excerpt(source, budget)) for source, budget in zip(shown, budgets, strict=True)]
+
+    def findings(self) -> list[Finding]:
+        """The findings that have room, in their order; if some have not, certain ones go before guesses."""
+        count = len(self.request.findings)
+        if self.share < FINDINGS_FROM:
+            count = min(count, max(FEWEST_FINDINGS, int(count * self.share / FINDINGS_FROM)))
+        certainty = list(Confidence)  # from the surest to guesses
+        ranked = sorted(self.request.findings, key=lambda finding: certainty.index(finding.confidence))
+        shown = {finding.id for finding in ranked[:count]}
+        return [finding for finding in self.request.findings if finding.id in shown]
+
+    def evidence(self, finding: Finding) -> list[tuple[Evidence, str]]:
+        """The evidence of a finding, each with the words of its source."""
+        known = {item.id: item for item in self.request.evidence}
+        texts = {source.id: self._stored(source) for source in self.request.sources}
+        items = [known[identity] for identity in finding.evidence_ids if identity in known]
+        characters = self.limit(QUOTE_CHARACTERS)
+        return [(item, cut_line(texts.get(item.source_id, "")[item.start : item.end], characters)) for item in items]
+
+    def cited_sources(self) -> list[SourceExtract]:
+        """The sources that the shown findings rest on."""
+        used = {source_id for finding in self.findings() for source_id in finding.source_ids}
+        return [source for source in self.request.sources if source.id in used]
+
+    def with_control(self, claims: Sequence[AskedClaim]) -> list[AskedClaim]:
+        """The claims of a checker with the control among them."""
+        return with_control(claims)
+
+    def passage(self, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
+        """Title and words of a passage, on one line behind our own name for it."""
+        context = self.limit(CONTEXT_CHARACTERS) if in_context else 0
+        before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
+        quote = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
+        title = guard_line(passage.title, SHORTEST)
+        words = guard_line(f"{before} {quote} {after}", PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+        return PromptBlock(f" ({title}): {words}" if title else f": {words}")
+
+    def missing(self) -> list[str]:
+        """One line with the number of sources or findings that have no room at all."""
+        noun, every, shown = "", 0, 0
+        if isinstance(self.request, AnalyzeInput):
+            noun, every = "sources", len(shown_sources(self.request))
+            shown = len(shown_sources(self.request, self.share))
+        elif isinstance(self.request, WriteInput):
+            noun, every, shown = "findings", len(self.request.findings), len(self.findings())
+        return [f"{every - shown} of {every} {noun} had no room in the prompt"] if shown < every else []
+
+    def _excerpt(self, source: SourceExtract, budget: int) -> str:
+        topic = f"{self.request.sub_query.text} {self.request.query}"
+        full = self.excerpts.get(source.id)
+        if full is None:
+            full = excerpt(self._stored(source), source.sections, topic, CONTENT_CHARACTERS)
+            self.excerpts[source.id] = full
+        return full if budget >= CONTENT_CHARACTERS else excerpt(full, [], topic, budget)
+
+    def _stored(self, source: SourceExtract) -> str:
+        return self.documents.get(source.text.hash, "") if source.text else ""
+
+
+def shown_sources(request: AnalyzeInput, share: float = 1.0) -> list[SourceExtract]:
+    """The sources that fit into a prompt, in their order."""
+    return request.sources[: len(_budgets(request, share))]
+
+
+def _budgets(request: AnalyzeInput, share: float) -> list[int]:
+    """Characters of each source that is shown."""
+    return allot(len(request.sources[:MOST_SOURCES]), CONTENT_CHARACTERS, share)
+
+
+def _with_heading(heading: str, element: str) -> str:
+    """An element under its heading, with a blank line after it."""
+    return (f"{heading}\n" if heading else "") + f"{element}\n" if element else ""
+
+
+# --- what has room ----------------------------------------------------------------------------------------------------
+def allot(count: int, most: int, share: float) -> list[int]:
+    """Characters for each of so many texts, at most `most`; fewer texts where they would get too few."""
+    level = int(most * min(share, 1.0))
+    if level >= LEAST_CHARACTERS:
+        return [level] * count
+    return [LEAST_CHARACTERS] * min(count, max(1, count * level // LEAST_CHARACTERS))
+
+
+def part_of(limit: int, share: float, least: int = 0) -> int:
+    """A limit in characters for that share; `least` where too few would be left."""
+    part = limit if share >= 1 else int(limit * max(share, 0.0))
+    return part if share >= 1 or part >= LEAST_CHARACTERS else min(limit, least)
+
+
+def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
+    """Select about `budget` characters of a text, in document order, with `[…]` between blocks.
+
+    Blocks of the hinted sections are ranked by the number of the question's stems in them, then by the section's score.
+    """
+    if len(text) <= budget:
+        return text.strip()
+    stems, taken = question_stems(question), list[tuple[int, int]]()
+
+    def rank(block: tuple[int, int, float]) -> tuple[int, float, int]:
+        folded = text[block[0] : block[1]].casefold()
+        return -sum(stem in folded for stem in stems), -block[2], block[0]
+
+    for start, end, _ in sorted(_blocks(text, sections, budget), key=rank):
+        if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
+            taken.append((start, end))
+            budget -= end - start
+    shown, last = "", 0
+    for start, end in sorted(taken):
+        between = text[last:start]
+        shown += (LEFT_OUT if between.strip() and shown else between * bool(shown)) + text[start:end]
+        last = end
+    return shown.strip()
+
+
+def _blocks(text: str, sections: Sequence[SectionHint], budget: int) -> Iterator[tuple[int, int, float]]:
+    """Give the blocks of the sections: what blank lines separate, in pieces that fit into the budget."""
+    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
+    for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]:
+        start, limit = hint.start, min(hint.end, len(text))
+        for gap in (*BLOCK_BREAK.finditer(text, start, limit), None):
+            end, following = gap.span() if gap else (limit, limit)
+            while end - start > budget:
+                half, most = start + budget // 4, start + max(1, budget // 2)
+                cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
+                cut = next(cuts, most)
+                yield start, cut, hint.score
+                start = cut
+            if text[start:end].strip():
+                yield start, end, hint.score
+            start = following
+
+
+# --- filters of templates ---------------------------------------------------------------------------------------------
+def cut_line(text: str, limit: int) -> str:
+    """Guard a text on one line; empty where there is no room for it."""
+    return guard_line(text, limit) if limit else ""
+
+
+def guard_lines(text: str) -> str:
+    """Guard a text of several lines, and break long ones."""
+    return "\n".join(break_lines(guard(text)))
+
+
+def show_label(identity: str, show: PromptBlocks) -> str:
+    """Label of an id in the prompts of this run."""
+    request: RoleInput = show.request
+    return label_of(identity, label_key(request))
+
+
+def _printed(value: Any) -> str:
+    return value if isinstance(value, PromptBlock) else guard(str(value))
+
+
+TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` is its escape
+    loader=PackageLoader(PRODUCT, "prompts/shared"),
+    finalize=_printed,
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label)

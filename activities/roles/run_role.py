@@ -18,11 +18,10 @@ from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_blocks import shown_sources
-from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from activities.roles.prompt_rendering import RenderedPrompt, render_role, shown_sources
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
-from activities.roles.untrusted import label_all, label_key, remove_signs
+from activities.roles.untrusted import label_all, label_key, remove_signs_of
 from contracts import checking_roles, roles
 from contracts.base import CompactModel
 from contracts.canary import STEERED, contains_canary
@@ -175,7 +174,8 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         if contains_canary(given.model_dump_json(), request.canary):
             raise InvalidOutput(STEERED)
         # A program quotes stored text; a model copies from lines that begin with a sign.
-        given = remove_signs(given) if answer.engine is EngineKind.MODEL else given
+        if answer.engine is EngineKind.MODEL:
+            given = type(given).model_validate(remove_signs_of(given.model_dump()))
     account = CallAccount(
         engine=answer.engine,
         model=answer.model,

@@ -7,18 +7,15 @@ are shown as labels made with the same key: a model copies them without slips, a
 
 import hashlib
 import hmac
-import html
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeVar
+from textwrap import TextWrapper
+from typing import Any, Final
 
 from activities.reporting.citations import with_escaped_markers
 from contracts.addresses import short_hash
-from contracts.base import Contract
 from contracts.lenient import line_of
 from contracts.roles import RoleInput
-
-C = TypeVar("C", bound=Contract)
 
 INVISIBLE_CLASS: Final = (
     "\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
@@ -37,8 +34,9 @@ no guarded text contains."""
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
-LINE_CHARACTERS: Final = 160
-"""Longer lines of a page are broken between words, so that a sign is never far away."""
+WRAPPER: Final = TextWrapper(
+    160, expand_tabs=False, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
+)
 
 
 def guard(text: str) -> str:
@@ -54,11 +52,6 @@ def guard_line(text: str, limit: int) -> str:
     return with_escaped_markers(line_of(guard(text), limit))
 
 
-def attribute(text: str, limit: int = 300) -> str:
-    """Guard a text as the value of an attribute, without the quotation marks around it."""
-    return html.escape(guard_line(text, limit), quote=True)
-
-
 def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
     """Put guarded lines into an element of data, with a sign before each line of words. Empty without lines."""
     signed = [f"{SIGN}{line}" if line.strip() else "" for line in lines]
@@ -66,18 +59,9 @@ def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
 
 
 def break_lines(text: str) -> Iterator[str]:
-    """Split a guarded text into lines, long ones at a space: quotes are found over line breaks, too."""
+    """Split a guarded text into lines, long ones at a blank, so that a sign is never far away."""
     for line in text.splitlines():
-        start = 0
-        while len(line) - start > LINE_CHARACTERS:
-            end = line.rfind(" ", start + LINE_CHARACTERS // 2, start + LINE_CHARACTERS)
-            if end < 0:
-                end = line.find(" ", start + LINE_CHARACTERS)
-            if end < 0:
-                break
-            yield line[start:end]
-            start = end + 1
-        yield line[start:]
+        yield from WRAPPER.wrap(line) or [""]
 
 
 def seal(part: str, canary: str) -> str:
@@ -94,15 +78,8 @@ def seal(part: str, canary: str) -> str:
     return notice + part.replace(MARK, mark).replace(SIGN, sign)
 
 
-def remove_signs(answer: C) -> C:
-    """Remove the signs that a model copied from the lines of its prompt."""
-    if SIGN_END not in answer.model_dump_json():
-        return answer
-    return type(answer).model_validate(remove_signs_of(answer.model_dump()))
-
-
 def remove_signs_of(value: Any) -> Any:
-    """Do the same with plain JSON."""
+    """Remove the signs that a model copied from the lines of its prompt; `value` is plain JSON."""
     if isinstance(value, str):
         return ANY_SIGN.sub("", value)
     if isinstance(value, dict):

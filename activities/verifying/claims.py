@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge
+from activities.reporting.claims import CitedWords, FoundClaim, claim_id, claim_key, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.select_evidence import choose_passages
 from contracts import checking
-from contracts.addresses import long_hash
 from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
 
 MOST_PASSAGES: Final = 4
@@ -72,7 +71,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     return [
         checking.ExtractedClaim(
             claim=claim,
-            fingerprint=fingerprint_of(each.words, each.evidence_ids),
+            fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
             importance=_importance(claim, first),
             decided=_decide(each, claim, material),
             row=each.quoted or each.row,
@@ -124,14 +123,8 @@ def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.Aske
     return checking.AskedClaim(
         fingerprint=each.fingerprint,
         text=each.claim.text,
-        parts=[part.text for part in each.claim.parts],
         passages=show_all(each.claim.evidence_ids[:MOST_PASSAGES], material),
     )
-
-
-def fingerprint_of(text: str, evidence_ids: Sequence[str]) -> str:
-    """Identity of a claim with its evidence: its words in their order, its passages in any."""
-    return "c-" + long_hash(" ".join(text.split()), *sorted(evidence_ids))
 
 
 def show_passage(item: Evidence, source: checking.CheckedSource, text: str) -> checking.ShownPassage:

@@ -111,8 +111,6 @@ STUMBLING: dict[str, Callable[[str], str]] = {
     "an emoji": _saying("✅"),
     "no quote": _saying("supported", quote=""),
     "an invented quote": _saying("supported", quote="as everybody in this field has known for years"),
-    "a missing part": _saying("supported", missing_parts=[1]),
-    "a missing part in words": _saying("supported", missing_parts=["the second"]),
     "unknown ids": lambda prompt: json.dumps({"verdicts": _each(prompt, "supported", claim="c-0000000000")}),
     "numbers for ids": lambda prompt: json.dumps(
         {"verdicts": [item | {"claim": place} for place, item in enumerate(_each(prompt, "supported"), 1)]}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from temporalio.activity import ActivityCancellationDetails
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.failures import (
@@ -203,17 +203,3 @@ async def test_a_failure_is_logged_and_counted_and_its_cause_stays_behind() -> N
     assert logs == [{"event": "call.failed", "log_level": "warning", "attempt": 1, "final": True, **told}]
     assert tried.meter.told[0][1] == "research_call_failures"
     assert tried.meter.told[0][-1] == {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
-
-
-@pytest.mark.parametrize(
-    ("error", "benign"),
-    [
-        (errors.RateLimited("x"), True),
-        (errors.CallInFlight("x"), True),
-        (errors.SourceUnreadable("not_found", "x"), True),
-        (errors.Unavailable("x"), False),
-    ],
-)
-def test_everyday_failures_do_not_disturb_an_operator(error: errors.ProviderError, benign: bool) -> None:
-    """Waits and pages that cannot be read are no errors in the worker's log."""
-    assert (application_error(error, READING).category is ApplicationErrorCategory.BENIGN) is benign

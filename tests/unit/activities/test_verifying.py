@@ -1,7 +1,8 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
 from activities.reporting.addresses import KnownAddresses
-from activities.verifying.claims import Material, ask, extract_claims, fingerprint_of
+from activities.reporting.claims import claim_key
+from activities.verifying.claims import Material, ask, extract_claims
 from activities.verifying.correction import apply
 from activities.verifying.verification import extract
 from contracts.addresses import digest
@@ -44,11 +45,11 @@ The operators settled on Valkey in preference to its ancestor. [ev-2] Everyone a
 """
 
 
-def test_a_fingerprint_keeps_the_order_of_words() -> None:
+def test_a_key_keeps_the_order_of_words() -> None:
     """`A beats B` is another claim than `B beats A`; other passages make another one, their order does not."""
-    assert fingerprint_of("A beats B", ["ev-1"]) != fingerprint_of("B beats A", ["ev-1"])
-    assert fingerprint_of("A beats B", ["ev-1"]) != fingerprint_of("A beats B", ["ev-2"])
-    assert fingerprint_of("A  beats B", ["ev-2", "ev-1"]) == fingerprint_of("A beats B", ["ev-1", "ev-2"])
+    assert claim_key("A beats B", ["ev-1"]) != claim_key("B beats A", ["ev-1"])
+    assert claim_key("A beats B", ["ev-1"]) != claim_key("A beats B", ["ev-2"])
+    assert claim_key("A  beats B", ["ev-2", "ev-1"]) == claim_key("A beats B", ["ev-1", "ev-2"])
 
 
 def test_only_what_rules_leave_open_is_asked() -> None:

@@ -171,13 +171,10 @@ def test_a_direct_answer_needs_leave() -> None:
 
 
 def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:
-    """Verdicts and corrections are read item by item; a part that is named unreadably is missing all the same."""
-    given = [7, {"claim": "c-1", "verdict": True, "missing_parts": ["two"]}, {"claim": "c-2", "verdict": "supported"}]
+    """Verdicts and corrections are read item by item."""
+    given = [7, {"claim": "c-1", "verdict": True}, {"claim": "c-2", "verdict": "supported"}]
     verdicts = CheckerAnswer.model_validate({"verdicts": given}).verdicts
-    assert [(one.claim, one.verdict, one.missing_parts) for one in verdicts] == [
-        ("c-1", "", [0]),
-        ("c-2", "supported", []),
-    ]
+    assert [(one.claim, one.verdict) for one in verdicts] == [("c-1", ""), ("c-2", "supported")]
     proposals = CorrectorAnswer.model_validate({"proposals": [{"action": "ADD", "passages": ["p", 7]}, None]}).proposals
     assert [(one.action, one.passages) for one in proposals] == [("add", ["p"])]
 

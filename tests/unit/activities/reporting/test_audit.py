@@ -209,20 +209,3 @@ async def test_a_sentence_that_is_forged_throughout_is_found(
     kinds = {problem.kind for problem in result.problems}
     assert kinds & {"claim_not_the_quote", "verdict_differs"} if new_id else "claim_altered" in kinds
     assert "text_altered" not in {problem.kind for problem in result.problems}
-
-
-async def test_markdown_that_differs_is_found(store: MemoryStore) -> None:
-    """`report.md` must be the text in `report.json`; without it this is counted as unchecked."""
-    result = await audited(store, REPORT, RENDERING.markdown + " ")
-    assert [problem.kind for problem in result.problems] == ["markdown_differs"]
-    assert (await audited(store, REPORT)).unchecked["report.md"] == 1
-
-
-async def test_source_without_stored_text_is_counted(store: MemoryStore) -> None:
-    """A source that was never read has nothing to compare: it is counted."""
-    report = copy.deepcopy(REPORT)
-    report["sources"][2] |= {"text_hash": None, "content_hash": None}
-    result = await audited(store, report)
-    assert result.passed
-    assert result.unchecked["sources without a stored text"] == 1
-    assert result.unchecked["sources without a stored original"] == 1

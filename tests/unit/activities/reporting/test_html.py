@@ -16,7 +16,6 @@ from contracts.evidence import Evidence, ReportDraft, Source
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page
 from tests.unit.activities.reporting.sample import (
-    ENDING,
     SKIPPED,
     VACUUM,
     Sample,
@@ -90,21 +89,6 @@ def test_marker_with_several_passages_links_each() -> None:
     assert "[1b]" in "".join(page.text)
 
 
-def test_page_tells_sources_method_and_limits() -> None:
-    """The page has the sources with their quality and reason, what was read but not cited, and the method."""
-    text = " ".join("".join(Page(rendered().html).text).split())
-    for words in (
-        "quality high (chosen by the operator)",
-        "Also read, not cited (1)",
-        "Appendix M. Glossary",
-        "broken.pdf: encrypted",
-        "What freezing costs was not found.",
-        "research audit r-20261121-7k3f",
-        "word for word the cited passage: 6. Rules compared the others with their passages: 0 supported,",
-    ):
-        assert words in text
-
-
 def test_language_of_the_page_is_the_language_of_the_report() -> None:
     """The page says in which language it is, and which parts of it are in ours."""
     german = rendered(resolved=make_resolved(language="de")).html
@@ -129,23 +113,6 @@ def test_hostile_draft_is_harmless(name: str) -> None:
     assert not re.search(r"https?://", result.markdown)
     assert len(page.with_class("cite")) == len(re.findall(r'id="cite-', result.html))
     assert result.citations[0].source_id == SAMPLE.rule.source_id
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.timeout(10)
-def test_hostile_page_is_harmless(name: str) -> None:
-    """Titles, headings, quotes and reasons of a hostile source are shown as text in every form of the report."""
-    words = HOSTILE[name].replace("\ud800", "")[:600]
-    text = f"Start. {words} End."
-    source = make_source(
-        "corpus:manual/evil.html", words, text, publisher=words, quality_reason=words, authors=[words], snippet=words
-    )
-    evidence = make_evidence(source, text, text, heading=words)
-    state = SAMPLE.state(sources={source.id: source}, evidence={evidence.id: evidence})
-    result = render(state, f"# T\n\nTold [{evidence.id}].", {digest(text): text}, SKIPPED, "0.1.0")
-    page = harmless(result.html)
-    assert [link for link in page.links if link.startswith("#ev-")] == [f"#{evidence.id}"]
-    assert not re.search(r"https?://\w", result.markdown)
 
 
 def web_source(url: str, text: str) -> Source:
@@ -229,25 +196,6 @@ def test_colours_have_enough_contrast(scheme: str) -> None:
     ]
     assert {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs if
             contrast(colours[pair[0]], colours[pair[1]]) < 4.5} == {}  # fmt: skip
-
-
-def test_partial_report_says_so_first() -> None:
-    """A report that is not complete says so under its title, with the reason."""
-    ending = ENDING | {"outcome": "partial", "stop_reason": "budget_time", "completeness": "partial"}
-    result = rendered(ending=ending)
-    assert result.markdown.split("\n")[2].startswith("> **Partial:** the time limit was reached")
-    assert '<p class="notice" role="note"><strong>Partial:</strong> the time limit was reached' in result.html
-
-
-def test_state_without_a_draft_gives_an_honest_report() -> None:
-    """Without a text the report says that there is none, and why; it cites nothing."""
-    ending = ENDING | {"outcome": "timed_out", "stop_reason": "budget_time", "completeness": "empty"}
-    state = SAMPLE.state(draft=None, ending=ending)
-    result = render(state, None, SAMPLE.texts, [], "0.1.0")
-    assert "No report text was written. The run ended before the writing phase" in result.markdown
-    assert "This report cites nothing." in result.markdown
-    assert "## Sources" not in result.markdown
-    harmless(result.html)
 
 
 TEXT = st.text(

@@ -12,7 +12,6 @@ from activities.roles.untrusted import label_key, label_of
 from contracts.evidence import Gap
 from contracts.outcome import AgentDecision
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase
-from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import Page
 from tests.unit.activities.reporting.whole import Whole, World
 
@@ -144,16 +143,6 @@ async def test_no_link_of_a_model_carries_anything_out(name: str) -> None:
     if name not in ("bare host", "bare host with entity", "escaped colon", "no scheme, backslashes"):
         assert "SECRET" not in whole.rendering.markdown
         assert "SECRET" not in whole.rendering.html
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-async def test_no_hostile_text_of_a_model_carries_anything_out(name: str) -> None:
-    """The same for everything that is known to get past one reader or another."""
-    world = World.of(
-        "The first page says a true thing.", "The second page says another.", urls=(URL, "https://b.test/")
-    )
-    marker = label_of(world.evidence[0].id, label_key(world.request(EngineKind.MODEL)))
-    check(await world.written(f"# T\n\nA fact [{marker}].\n\n{HOSTILE[name]}\n\nAnd [{marker}].\n"), BOTH)
 
 
 @pytest.mark.parametrize("name", SPELLINGS)

@@ -8,12 +8,11 @@ from activities.reporting.render import render
 from contracts.addresses import digest
 from contracts.evidence import ReportDraft
 from contracts.resolved import ProviderChoice
-from contracts.vocabulary import Quality, SourceStatus
+from contracts.vocabulary import Quality
 from providers.interfaces import SkippedFile
 from tests.fakes.states import finding
 from tests.unit.activities.reporting.sample import (
     ENDING,
-    QUESTION,
     SKIPPED,
     VACUUM,
     Sample,
@@ -89,19 +88,6 @@ def test_a_source_is_listed_whatever_its_title_and_address(url: str, title: str,
     assert line.endswith(end)
 
 
-def test_only_cited_sources_are_listed() -> None:
-    """A source that the text does not cite has no number and is not among the sources."""
-    assert "Glossary" not in markdown()
-
-
-def test_body_of_the_draft_is_kept() -> None:
-    """Nothing but markers changes in a clean draft."""
-    body = markdown().split("\n## Sources\n")[0]
-    assert len(body.split("\n")) == len(SAMPLE.draft.split("\n")) - 1  # a line break within a paragraph is a blank
-    assert body.startswith(f"# {QUESTION}\n\n> Evidence brief")
-    assert "WHERE tags[1] = '[ev-" in body
-
-
 def test_foreign_words_are_shown_as_they_are() -> None:
     """A title with signs of Markdown, a number and an address stays a title."""
     title = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"
@@ -121,17 +107,6 @@ def test_skipped_files_are_counted_and_ten_are_named() -> None:
     assert "**Skipped files:** 12 files of the corpus could not be used." in text
     assert "  - 9.pdf: encrypted\n  - and 2 more\n" in text
     assert "10.pdf" not in text
-
-
-def test_sources_that_were_not_read_are_told() -> None:
-    """A source that could not be read is named with its reason."""
-    broken = make_source("corpus:manual/x.pdf", "X", "").model_copy(
-        update={"status": SourceStatus.FAILED, "status_reason": "encrypted", "text": None, "raw": None}
-    )
-    sources = {source.id: source for source in [*SAMPLE.sources.values(), broken]}
-    text = markdown(sources=sources)
-    assert "**Not read:** 1 source found but not read." in text
-    assert "  - X: failed (encrypted)\n" in text
 
 
 def test_providers_that_could_not_be_asked_are_told() -> None:
@@ -194,11 +169,6 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
     assert "> **Nothing found that answers the question:** no passage was found" in text
     assert "This report cites nothing." in text
     assert "## Sources" not in text
-
-
-def test_how_to_check_is_told() -> None:
-    """The report ends with the command that checks it."""
-    assert markdown().rstrip().endswith("`research audit r-20261121-7k3f`")
 
 
 @pytest.mark.parametrize(

@@ -84,14 +84,6 @@ async def test_words_of_a_page_move_no_citation_of_a_model(name: str, form: str)
     assert [claim["citation_numbers"] for claim in whole.document["claims"]] == [[1]]
 
 
-async def test_a_quoted_number_stays_in_the_quotation() -> None:
-    """What stands in the source is not touched between quotation marks; a number of the model's own is removed."""
-    world = lying("[2]")
-    whole = await world.written(f"# T\n\n“transaction IDs [2] without” and a fact [2] {marked(world, 0)}.\n")
-    assert "“transaction IDs \\[2\\] without” and a fact[1]." in whole.rendering.markdown.replace("fact [1]", "fact[1]")
-    assert whole.unresolved == ["2"]
-
-
 def test_a_model_is_shown_no_marker_but_those_of_its_call() -> None:
     """Words of pages that look like markers are escaped in the prompt, and no full id is in it."""
     prompt = lying(f"[{OTHER}] [3]").prompt()

@@ -2,18 +2,13 @@
 
 import json
 
-import pytest
-
-from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import cited_evidence
 from activities.reporting.render import RenderedForms, render
-from activities.roles.grounding import find_quote
 from activities.roles.synthesizer import clean_report
 from activities.roles.untrusted import label_key, label_of
-from contracts.request import CitationStyle, Uncited
+from contracts.request import Uncited
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import EngineKind
-from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 
 SAMPLE = Sample()
@@ -41,21 +36,6 @@ def made(draft: str, **changes: object) -> RenderedForms:
     return render(state, draft, SAMPLE.texts, SKIPPED, "0.1.0")
 
 
-@pytest.mark.parametrize("style", list(CitationStyle))
-def test_no_address_from_outside_the_registry(style: CitationStyle) -> None:
-    """Neither a link, an image, a definition nor plain words lead where no source is, and `[99]` is gone."""
-    forms = made(INVENTED, citation_style=style)
-    registry = KnownAddresses.of([source.url for source in SAMPLE.sources.values()], "")
-    shown = [*find_addresses(forms.markdown.replace("\\", "")), *link_targets(forms.markdown)]
-    assert [address for address in shown if not registry.text_of(address)] == []
-    assert "evil" not in forms.markdown
-    assert "evil" not in forms.html
-    assert "[99]" not in forms.markdown
-    verification = json.loads(forms.document)["verification"]
-    assert verification["addresses_removed"] >= 4
-    assert "99" in verification["markers_removed"]
-
-
 def test_uncited_assertion_is_reported() -> None:
     """It is a claim without evidence in `report.json`, counted, and named in the section on the method."""
     forms = made(INVENTED)
@@ -81,28 +61,6 @@ def test_uncited_assertion_is_removed_where_the_request_wants_it() -> None:
     assert document["verification"]["uncited_claims"] == 0
     assert document["verification"]["uncited_removed"] == 2
     assert "removed from the draft: the writer cited no passage for them" in forms.markdown
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("before", ["", "🐘 ", "e\u0301 ", "é "])
-def test_offsets_hold_after_line_ends_accents_and_emoji(before: str, end: str) -> None:
-    """A quote is found where it stands in the stored text, whatever comes before it, in either form of an accent."""
-    text = f"{before}First line.{end}{before}The cafe\u0301 is closed in winter.{end}"
-    for written in ("The cafe\u0301 is closed in winter.", "The café is closed in winter."):
-        place = find_quote(text, written)
-        assert place is not None
-        assert text[place[0] : place[1]] == "The cafe\u0301 is closed in winter."
-
-
-def test_claims_stand_at_their_places_after_markers_are_replaced() -> None:
-    """Emoji, line ends and many markers move everything behind them; each claim is where its range says."""
-    draft = f"# T\r\n\r\n🐘 First [{A}][{B}].\r\nSecond e\u0301 [{B}]. Third thing is here.\r\n\r\n> {SAMPLE.quote(SAMPLE.rule)} [{A}]\r\n"
-    forms = made(draft)
-    document = json.loads(forms.document)
-    assert len(document["claims"]) == 4
-    for claim in document["claims"]:
-        assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
-    assert document["claims"][3]["method"] == "verbatim"
 
 
 def test_source_is_cited_by_its_label_too() -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_blocks import PromptBlocks
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import PromptBlocks, render_role
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
@@ -95,8 +94,8 @@ def test_a_sensible_answer_is_taken() -> None:
     first, second, third = real_ones(prompt_of())
     verdicts = [
         {"claim": third.label, "verdict": "Contradicted.", "quote": "", "reason": "It says otherwise."},
-        {"claim": first.label, "verdict": "supported", "quote": "cache has a  size of 128 MB", "missing_parts": []},
-        {"claim": second.label, "verdict": "partial", "quote": "VACUUM reclaims storage", "missing_parts": [2]},
+        {"claim": first.label, "verdict": "supported", "quote": "cache has a  size of 128 MB"},
+        {"claim": second.label, "verdict": "partial", "quote": "VACUUM reclaims storage"},
     ]
     output = answer_of(json.dumps({"verdicts": verdicts}))
     assert output.verdicts == ["supported", "partial", "contradicted"]

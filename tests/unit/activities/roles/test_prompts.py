@@ -4,18 +4,17 @@ import re
 from typing import Any
 
 import pytest
-from jinja2 import UndefinedError
 
-from activities.roles.prompt_blocks import LEFT_OUT, excerpt
 from activities.roles.prompt_rendering import (
-    TEMPLATES,
+    LEFT_OUT,
     RenderedPrompt,
+    excerpt,
     load_prompt,
     prompt_of,
     render_role,
     with_canary,
 )
-from activities.roles.untrusted import break_lines, label_all, label_key, label_of
+from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
 from contracts import roles
@@ -172,12 +171,6 @@ def test_every_prompt_has_date_question_iteration_preferences_and_guidance(
     assert "<preferences>\n- The readers: nurses\n- look at costs ‹issues>\n</preferences>" in prompt
     assert re.search(r"<guidance-(\w+)>\n(.{3})- from model: search ‹/guidance> less\n</guidance-\1>", prompt)
     assert f"{sign}- only one sub-query\n</issues-{mark}>" in prompt
-
-
-def test_a_prompt_has_no_hole() -> None:
-    """A template that names no field of its role's input is an error."""
-    with pytest.raises(UndefinedError, match="missing"):
-        TEMPLATES.from_string("{{ query }} {{ missing }}").render(query="Why?")
 
 
 def test_the_canary_is_in_the_system_part_of_runs_that_have_one() -> None:
@@ -394,15 +387,7 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
     assert [line.removeprefix(sign) for line in body.splitlines()[:4]] == ["one", "two", "three", "four abcd| five"]
     assert max(map(len, body.splitlines())) <= 160 + len(sign)
     assert body.split("\n", 4)[4].replace(f"\n{sign}", " ").count("word") == 100
-    assert list(break_lines("a" * 159 + " b " + "c" * 200)) == ["a" * 159, "b " + "c" * 200]
-
-
-def test_labels_belong_to_a_run() -> None:
-    """Every id has another label under another key, each label leads back to its id, and a short id keeps its name."""
-    ids = [f"ev-{number:064d}" for number in range(300)]
-    assert label_all(ids, "one") == {label_of(identity, "one"): identity for identity in ids}
-    assert not label_all(ids, "one").keys() & label_all(ids, "other").keys()
-    assert label_of("gap-1", "one") == "gap-1"
+    assert list(break_lines("a" * 159 + " b " + "c" * 200)) == ["a" * 159, "b", "c" * 200]
 
 
 # --- excerpts --------------------------------------------------------------------------------------------------------

@@ -7,13 +7,11 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
 from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
-from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind
 from providers import errors
 from providers.interfaces import CallLease
@@ -101,15 +99,6 @@ async def test_the_same_request_is_answered_once_in_a_run() -> None:
     assert first.account.usage.model_calls == 1
     assert second.account.usage == Usage()
     assert second.sub_queries == first.sub_queries
-
-
-@pytest.mark.parametrize("change", [{"repair": "problem"}, {"tenant": "b"}, {"research_id": "r-2"}])
-async def test_another_call_is_another_call(change: dict[str, Any]) -> None:
-    """A repair, another tenant or another run never takes the answer of this call."""
-    bench = Bench(PLAN)
-    await bench.plan()
-    await bench.plan(**change)
-    assert len(bench.engine.tasks) == 2
 
 
 async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
@@ -238,21 +227,6 @@ async def test_the_extractive_engine_is_given_no_prompt() -> None:
     activities = role_activities(engine, MemoryStore())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
-
-
-async def test_an_engine_that_is_not_there_is_named() -> None:
-    """A worker without the wanted engine refuses for good, and says what to look at."""
-    failure = await Bench(PLAN).failed_plan(engine=EngineKind.EXTRACTIVE)
-    assert (failure.type, failure.non_retryable) == (failures.MODEL_REJECTED, True)
-    assert "research doctor" in failure.message
-
-
-def test_one_activity_per_role_with_the_role_s_types() -> None:
-    """Each role is registered under its own name, with exactly its input and output types."""
-    registered = [activity._Definition.must_from_callable(one) for one in Bench(PLAN).activities.register()]
-    assert [(one.name, one.arg_types, one.ret_type) for one in registered] == [
-        (role.activity, [role.input], role.result) for role in declared_roles()
-    ]
 
 
 async def test_a_model_call_is_at_most_ten_frames_deep() -> None:

@@ -17,7 +17,7 @@ from contracts.roles import ANALYZER, SourceExtract
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
+from providers.errors import InvalidCall, InvalidOutput
 from providers.interfaces import Message
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
@@ -280,24 +280,3 @@ def test_who_has_tools_can_be_shown_no_page() -> None:
         check_tools(replace(ANALYZER, tools=(LOOK_UP,)))
     with pytest.raises(ValueError, match="two tools of the role asker have one name"):
         check_tools(replace(ASKER, tools=(LOOK_UP, LOOK_UP)))
-
-
-def test_a_shortened_answer_is_still_an_element() -> None:
-    """It ends with the line that closes its element: nothing behind it can pass for data."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})))
-    request = following(output, answers=[ToolAnswer(call_id="toolu_0", text="word " * 400)])
-    output, stored = take(called(("look_up", {"word": "freeze"})), request, stored)
-    request = following(output)
-    task = turn_task(ASKER, request, {request.transcript.hash: stored})
-    whole = task.messages[1].content[0]["content"].splitlines()
-    short = shorten_answers(task.prompt, task.messages, 0.0).messages[1].content[0]["content"].splitlines()
-    assert short[-2:] == ["[the rest of this answer was left out]", whole[-1]]
-    assert short[:3] == whole[:3]
-
-
-def test_only_a_transcript_is_taken_for_one() -> None:
-    """A document of another kind, the text of a page for example, is shown to no role with tools."""
-    output, _ = take(called(("look_up", {"word": "vacuum"})))
-    for text in ("The text of a page.", '{"turns": [{"text": "The text of a page."}]}'):
-        with pytest.raises(ContentCorrupt):
-            turn_task(ASKER, following(output), {output.transcript.hash: text})
