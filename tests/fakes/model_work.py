@@ -157,8 +157,7 @@ def report(prompt: str) -> str:
     nothing = "The sources that were read do not answer this question."
     if section := re.search(r"^Write section (\d+) alone", prompt, re.MULTILINE):
         return "\n".join([f"## Part {section[1]}", "", *(f"- {line}" for line in stated)])
-    outline = re.findall(r"^\W*\d+\. ", element(prompt, "outline"), re.MULTILINE)
-    sections = [f"Let us turn to the next part.\n\n{{{{section {number}}}}}\n" for number in range(1, len(outline) + 1)]
+    is_frame = element(prompt, "outline").strip() != ""
     open_ends = [f"- {gap}" for gap in gaps] or ["- None of the questions asked stayed open."]
     return "\n".join(
         [
@@ -168,7 +167,7 @@ def report(prompt: str) -> str:
             "",
             " ".join(stated[:2]) or nothing,
             "",
-            *(sections or ["## Key findings", "", *([f"- {line}" for line in stated] or [f"- {nothing}"])]),
+            *([] if is_frame else ["## Key findings", "", *([f"- {line}" for line in stated] or [f"- {nothing}"])]),
             "",
             "## Gaps and limitations",
             "",

@@ -22,6 +22,7 @@ def give_port(home: Path) -> None:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             break
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = ServerFiles(home)
     files.create()
     files.write(ServerDescription(port=port))
