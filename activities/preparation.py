@@ -75,13 +75,13 @@ def resolve(
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
     verify = presets.effective_verify(request.verify, engine, depth)
+    taken = "query strategy mode on_deadline system_prompt context metadata tenant priority exclude".split()
     return ResolvedResearch(
+        **{name: getattr(request, name) for name in taken},
+        **{name: getattr(request.output, name) for name in ("target_words", "citation_style", "uncited")},
         research_id=research_id,
-        query=request.query,
         requested=_named(request),
         language=detect_language(request.query),
-        strategy=request.strategy,
-        mode=request.mode,
         depth=depth,
         choices=choices,
         engine=engine,
@@ -99,20 +99,10 @@ def resolve(
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
-        on_deadline=request.on_deadline,
-        system_prompt=request.system_prompt,
-        context=request.context,
-        target_words=request.output.target_words,
         report_language=None if request.output.language == SAME_LANGUAGE else request.output.language,
         sections=request.output.sections or [],
-        citation_style=request.output.citation_style,
-        uncited=request.output.uncited,
         audience=readers.audience,
         region=readers.region,
-        metadata=request.metadata,
-        tenant=request.tenant,
-        priority=request.priority,
-        exclude=request.exclude,
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
