@@ -249,7 +249,8 @@ def finalize(
 ) -> Conclusion:
     """The verdicts on a draft; with `tried` those on the better of two drafts, `before` being those on the first."""
     # Of several answers the first one that judges counts.
-    known = {answer.fingerprint: answer for answer in sorted(answers[::-1], key=is_judged)}
+    known = {answer.fingerprint: answer for answer in answers}
+    known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
     if tried is None:
         found = Conclusion(material.entry, conclude(material.entry.claims, known))
     else:
