@@ -6,15 +6,7 @@ from typing import Any, Final
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import presets
 from contracts.parse_request import unavailable, unknown_to_strategy
-from contracts.request import (
-    SAME_LANGUAGE,
-    Constraints,
-    Depth,
-    EngineChoice,
-    Mode,
-    ResearchRequest,
-    SearchOptions,
-)
+from contracts.request import SAME_LANGUAGE, Constraints, Depth, EngineChoice, Mode, ResearchRequest, SearchOptions
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
@@ -210,7 +202,7 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
     if request.mode is Mode.DIRECT:
         raise RunRefused(
             "mode: an answer without research needs a model, and none does the work: ask with mode quick, or configure "
-            "a model",
+            "a model"
         )
     return EngineKind.EXTRACTIVE
 

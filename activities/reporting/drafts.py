@@ -18,14 +18,7 @@ from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
 from activities.reporting.claims import PageWords, unquote_other_words
 from activities.reporting.markdown import write
-from activities.reporting.tree import (
-    Block,
-    Blocks,
-    clean_characters,
-    heading,
-    parse,
-    sentences,
-)
+from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences
 from contracts.evidence import ReportDraft
 from contracts.messages import JoinRequest
 from contracts.texts import shorten
