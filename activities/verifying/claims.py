@@ -98,7 +98,7 @@ def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict
     by_rules = judged.method is CheckMethod.RULES
     if by_rules and material.by_model and judged.verdict not in DECIDED_BY_RULES:
         return None
-    return ClaimVerdict(claim_id=claim.id, verdict=judged.verdict, method=judged.method, reason=judged.reason)
+    return judged.model_copy(update={"claim_id": claim.id})
 
 
 def ask(
