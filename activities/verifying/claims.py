@@ -26,7 +26,7 @@ WORTH: Final[Mapping[Verdict, float]] = {
     Verdict.UNSUPPORTED: 0.0,
     Verdict.CONTRADICTED: -1.0,
 }
-"""Contribution of a claim to the score of a draft; a higher one is a better verdict."""
+"""A higher one is a better verdict."""
 MOST_CANDIDATES: Final = 2
 """For one claim."""
 MOST_OF_A_SOURCE: Final = 2
@@ -164,11 +164,6 @@ def _verdict(each: checking.ExtractedClaim, answer: checking.ClaimAnswer | None)
         reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
         evidence_ids=each.claim.evidence_ids if is_judged(answer) else [],
     )
-
-
-def score(verdicts: Sequence[ClaimVerdict]) -> float:
-    """Average worth of the claims of a draft, from -1 to 1; 0 without claims."""
-    return round(sum(WORTH[one.verdict] for one in verdicts) / len(verdicts), 6) if verdicts else 0.0
 
 
 def find_candidates(

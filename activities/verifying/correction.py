@@ -1,7 +1,7 @@
 """Correction: the doubtful claims, passages that may support them, and the proposals to accept. Pure.
 
 A proposal is first put into a draft, and that draft is checked like any other. It is accepted only if its new text
-passes; a draft as a whole only if it is worth no less than the one before.
+passes.
 """
 
 from collections import Counter

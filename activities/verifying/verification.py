@@ -20,7 +20,7 @@ from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
-from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged, score
+from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged
 from activities.verifying.correction import apply, choose, find_doubtful
 from contracts import checking, messages
 from contracts.addresses import digest
@@ -247,28 +247,28 @@ def finalize(
     *,
     corrects: bool,
 ) -> Conclusion:
-    """The verdicts on a draft; with `tried` those on the better of two drafts, `before` being those on the first."""
+    """The verdicts on a draft; with `tried` those on the corrected draft, `before` being those on the first."""
     # Of several answers the first one that judges counts.
     known = {answer.fingerprint: answer for answer in answers}
     known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
     if tried is None:
         found = Conclusion(material.entry, conclude(material.entry.claims, known))
     else:
-        found = _better(draft, material, known, tried, before)
+        found = _corrected(draft, material, known, tried, before)
     if not corrects:
         return found
     final = replace(material, entry=found.claims)
     return replace(found, doubtful=find_doubtful(found.claims.claims, found.verdicts, final))
 
 
-def _better(
+def _corrected(
     draft: str,
     material: Material,
     known: dict[str, checking.ClaimAnswer],
     tried: checking.CorrectedEntry,
     before: list[ClaimVerdict],
 ) -> Conclusion:
-    """The draft with the accepted corrections, unless it is worth less with them."""
+    """The draft with the accepted corrections."""
     claims, after = material.entry.claims, tried.after.claims
     accepted, corrections = choose(claims, before, tried.placed, after, conclude(after, known), tried.numbers)
     if not accepted:
@@ -276,11 +276,7 @@ def _better(
     changed = replace(material, entry=tried.after)
     text, _ = apply(draft, claims, accepted, changed.registry)
     entry = _with_draft(changed, text)
-    verdicts = conclude(entry.claims, known)
-    if score(verdicts) < score(before):
-        undone = [one.model_copy(update={"action": checking.CorrectionAction.KEEP, "after": ""}) for one in corrections]
-        return Conclusion(material.entry, before, corrections=undone)
-    return Conclusion(entry, verdicts, text, corrections)
+    return Conclusion(entry, conclude(entry.claims, known), text, corrections)
 
 
 def _with_draft(material: Material, text: str) -> checking.ClaimsEntry:
