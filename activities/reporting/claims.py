@@ -27,7 +27,7 @@ from activities.reporting.tree import (
     tidy,
 )
 from contracts.addresses import long_hash
-from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Verdict
+from contracts.evidence import CheckMethod, ClaimKind, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.assertions import asserts
 from providers.verification.quantities import find_quantities
@@ -76,12 +76,6 @@ class FoundClaim:
     def place(self, written: Written) -> tuple[int, int]:
         """Return where it is in the Markdown of its tree."""
         return written.places[self.sentences[0]][0], written.places[self.sentences[-1]][1]
-
-    def record(self, written: Written) -> Claim:
-        """Return the claim with its place in the Markdown of its tree."""
-        start, end = self.place(written)
-        return Claim(id=self.id, text=self.words, kind=self.kind, section=self.section, evidence_ids=self.evidence_ids,
-                     start=start, end=end)  # fmt: skip
 
 
 @dataclass(frozen=True)

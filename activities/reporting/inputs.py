@@ -33,11 +33,6 @@ class CitedSource:
     source: Source
     passages: list[QuotedPassage]
 
-    @property
-    def label(self) -> str:
-        """Text of its label."""
-        return self.mark.label or str(self.mark.number)
-
 
 @dataclass(frozen=True)
 class JudgedClaim:

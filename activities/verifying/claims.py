@@ -67,17 +67,21 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     written = write(blocks)
     found = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
     first = next((each.section for each in found if each.evidence_ids), "")
-    records = [(each, each.record(written)) for each in found]
-    return [
-        checking.ExtractedClaim(
-            claim=claim,
-            fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
-            importance=_importance(claim, first),
-            decided=_decide(each, claim, material),
-            row=each.quoted or each.row,
+    extracted = []
+    for each in found:
+        start, end = each.place(written)
+        taken = {name: getattr(each, name) for name in ("id", "kind", "section", "evidence_ids")}
+        claim = Claim(**taken, text=each.words, start=start, end=end)
+        extracted.append(
+            checking.ExtractedClaim(
+                claim=claim,
+                fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
+                importance=_importance(claim, first),
+                decided=_decide(each, claim, material),
+                row=each.quoted or each.row,
+            )
         )
-        for each, claim in records
-    ]
+    return extracted
 
 
 def _importance(claim: Claim, first_section: str) -> float:
@@ -179,9 +183,9 @@ def find_candidates(
     found: list[list[checking.ShownPassage]] = []
     for each, passages in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.claim.evidence_ids]
-        fitting = [one for one in passages if not any(_contains(item, one.evidence) for item in cited)]
-        fresh |= {one.evidence.id: one.evidence for one in fitting if one.evidence.id not in known}
-        shown = [show_passage(one.evidence, sources[one.span.text], texts[one.span.text][1]) for one in fitting]
+        fitting = [(span, one) for span, one in passages if not any(_contains(item, one) for item in cited)]
+        fresh |= {one.id: one for _, one in fitting if one.id not in known}
+        shown = [show_passage(one, sources[span.text], texts[span.text][1]) for span, one in fitting]
         found.append(shown[:MOST_CANDIDATES])
     return found, list(fresh.values())
 
