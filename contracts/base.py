@@ -1,14 +1,25 @@
 """The base of every value that travels between processes."""
 
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 WHOLE: Final = "whole"
 """Context of serialization with all defaults."""
 PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """Types of values without parts."""
+T = TypeVar("T")
+Items: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
+"""A list that may come from a stranger: a million malformed items cost no more than the first one."""
 
 
 class Contract(BaseModel):

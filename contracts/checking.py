@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from contracts.base import CompactModel, Contract
+from contracts.base import CompactModel, Contract, Items
 from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
@@ -249,8 +249,8 @@ class ReviewSummary(Contract):
     """`rules` or `model`."""
     scores: ReviewScores = ReviewScores()
     overall: float = 0.0
-    reasons: list[str] = []
-    missing: list[str] = []
+    reasons: Items[str] = []
+    missing: Items[str] = []
     revised: bool = False
     """True if a revision by its notes scored higher and replaced the draft."""
     before: float | None = None

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from contracts.base import Contract
+from contracts.base import Contract, Items
 from contracts.checking import Correction, ReviewSummary
 from contracts.outcome import AgentDecision
 from contracts.vocabulary import ReportKind
@@ -13,13 +13,15 @@ from contracts.vocabulary import ReportKind
 MARKDOWN_FILE: Final = "report.md"
 HTML_FILE: Final = "report.html"
 JSON_FILE: Final = "report.json"
+LARGEST_REPORT: Final = 20_000_000
+"""Bytes of a `report.json`: one with a thousand sources is a quarter of it."""
 
 
 class ReportText(Contract):
     """The text of `report.md`."""
 
     markdown: str
-    sections: list[str] = []
+    sections: Items[str] = []
     """Headings of the second level."""
     word_count: int = 0
     """Of the body: without sources and method."""
@@ -41,7 +43,7 @@ class ReportSource(Contract):
     id: str
     url: str
     title: str = ""
-    authors: list[str] = []
+    authors: Items[str] = []
     publisher: str | None = None
     venue: str | None = None
     doi: str | None = None
@@ -58,7 +60,7 @@ class ReportSource(Contract):
     status_reason: str = ""
     provider: str = ""
     cited: bool = False
-    query_ids: list[str] = []
+    query_ids: Items[str] = []
 
 
 class ReportEvidence(Contract):
@@ -83,10 +85,10 @@ class ReportFinding(Contract):
     id: str
     statement: str
     confidence: str = ""
-    evidence_ids: list[str] = []
-    source_ids: list[str] = []
+    evidence_ids: Items[str] = []
+    source_ids: Items[str] = []
     category: str | None = None
-    contradicts: list[str] = []
+    contradicts: Items[str] = []
 
 
 class ReportGap(Contract):
@@ -109,13 +111,13 @@ class ReportClaim(Contract):
     end: int = Field(default=0, ge=0)
     kind: str = ""
     section: str = ""
-    citation_numbers: list[int] = []
-    evidence_ids: list[str] = []
+    citation_numbers: Items[int] = []
+    evidence_ids: Items[str] = []
     """Empty for an assertion that cites nothing."""
     verdict: str = ""
     method: str = ""
     reason: str = ""
-    rests_on: list[str] = []
+    rests_on: Items[str] = []
     """Passages that the verdict rests on, where they are others than the claim cites."""
 
 
@@ -145,7 +147,7 @@ class ReportPlan(Contract):
     """The plan."""
 
     brief: str = ""
-    nodes: list[ReportNode] = []
+    nodes: Items[ReportNode] = []
 
 
 class ReportQuery(Contract):
@@ -177,12 +179,12 @@ class ReportVerification(Contract):
     strict: bool = False
     not_reached: int = 0
     correction_counts: dict[str, int] = {}
-    corrections: list[Correction] = []
+    corrections: Items[Correction] = []
     review: ReviewSummary | None = None
     passages_matched: int = 0
     """Passages that are word for word in the stored texts: all of them, or there is no report."""
     uncited_removed: int = 0
-    markers_removed: list[str] = []
+    markers_removed: Items[str] = []
     addresses_removed: int = 0
 
 
@@ -196,7 +198,7 @@ class Report(Contract):
     effective_request: dict[str, Any] = {}
     strategy: str = ""
     engine_by_role: dict[str, str] = {}
-    models: list[str] = []
+    models: Items[str] = []
     prompt_versions: dict[str, str] = {}
     language: str = "en"
     corpus: ReportCorpus | None = None
@@ -210,25 +212,25 @@ class Report(Contract):
     forms: dict[str, str] = {}
     """SHA-256 of `report.md` and `report.html`."""
     report: ReportText
-    sources: list[ReportSource] = []
-    evidence: list[ReportEvidence] = []
-    findings: list[ReportFinding] = []
-    gaps: list[ReportGap] = []
-    claims: list[ReportClaim] = []
-    citations: list[ReportCitation] = []
+    sources: Items[ReportSource] = []
+    evidence: Items[ReportEvidence] = []
+    findings: Items[ReportFinding] = []
+    gaps: Items[ReportGap] = []
+    claims: Items[ReportClaim] = []
+    citations: Items[ReportCitation] = []
     citations_count: int = 0
     confidence_summary: dict[str, int] = {}
-    decisions: list[AgentDecision] = []
+    decisions: Items[AgentDecision] = []
     decisions_dropped: int = 0
     plan: ReportPlan = ReportPlan()
-    queries: list[ReportQuery] = []
+    queries: Items[ReportQuery] = []
     queries_failed: int = 0
     usage: dict[str, Any] = {}
     """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
     verification: ReportVerification = ReportVerification()
-    degraded: list[str] = []
-    failed_branches: list[str] = []
-    limitations: list[str] = []
+    degraded: Items[str] = []
+    failed_branches: Items[str] = []
+    limitations: Items[str] = []
 
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
         """Give the cited sources with their numbers, in order."""

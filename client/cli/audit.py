@@ -24,7 +24,7 @@ from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, com
 from client.exchange.documents import to_docx, to_pdf
 from client.view.words import printable
 from contracts.evidence import DocumentRef
-from contracts.report import HTML_FILE, JSON_FILE, MARKDOWN_FILE, Report, ReportUnusable, read_report
+from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, ReportUnusable, read_report
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
@@ -32,13 +32,14 @@ from providers.storage.sessions import SAFE_ID
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 
-LARGEST_REPORT: Final = 100_000_000  # bytes; a report with a thousand sources is a hundredth of it
 EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
     "docx": to_docx,
     "pdf": to_pdf,
     "bibtex": to_bibtex,
     "csl": to_csl,
 }
+
+SHOWN_PROBLEMS: Final = 50
 
 commands = Commands()
 
@@ -195,13 +196,15 @@ def _read_report_file(path: Path) -> tuple[Path, bytes]:
     """Read a `report.json` by its path or that of its folder. Raises `CommandError`."""
     if path.is_dir():
         path = path / FORMATS["json"]
-    data = read_start(path, LARGEST_REPORT + 1, "the report")
-    if len(data) > LARGEST_REPORT:
-        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report.json")
-    return path, data
+    return path, read_start(path, LARGEST_REPORT + 1, "the report")
 
 
 def _parse_report(data: bytes, name: str) -> dict[str, Any]:
+    """Parse a `report.json`, which messages call by `name`. Raises `CommandError`."""
+    if len(data) > LARGEST_REPORT:
+        raise CommandError(
+            f"{name} is larger than {LARGEST_REPORT:,} bytes: name a report that `research run` has written"
+        )
     try:
         report = json.loads(data)
     except (ValueError, RecursionError):
@@ -212,9 +215,11 @@ def _parse_report(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _print_audit(result: AuditResult, name: str) -> None:
-    for problem in result.problems:
+    for problem in result.problems[:SHOWN_PROBLEMS]:
         print_result(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
         print_result(f"    → {problem.remedy}")
+    if len(result.problems) > SHOWN_PROBLEMS:
+        print_result(f"… and {len(result.problems) - SHOWN_PROBLEMS:,} more: add --json")
     verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
     compared = ", ".join(f"{count} {noun}" for noun, count in result.checked.items())

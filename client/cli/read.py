@@ -163,7 +163,7 @@ async def _marked_draft(context: CommandContext, draft: ReportDraft, problem: st
 def find_source(state: ResearchState, given: str) -> Source:
     """Find a source by its citation number, its id or the beginning of it. Raises `CommandError`."""
     number = given.strip("[]")
-    if number.isdigit():
+    if number.isdecimal():
         given = next((each.source_id for each in state.citations if each.number == int(number)), given)
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:

@@ -91,7 +91,7 @@ def name_of_unit(state: ResearchState, kind: UnitKind) -> tuple[str, str]:
 def named_step(state: ResearchState, unit: str) -> PlanNode | None:
     """Return the step that a unit of this name carried out; None for a unit that only analyzed leftovers."""
     steps, number = state.plan.steps, unit.removeprefix(f"{UnitKind.STEP}-")
-    return steps[int(number) - 1] if number.isdigit() and 0 < int(number) <= len(steps) else None
+    return steps[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(steps) else None
 
 
 def progress_of(state: ResearchState) -> Progress:
