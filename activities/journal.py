@@ -64,7 +64,10 @@ class CallJournal:
             await self._write(lease, task, error)
             raise
         except BaseException:
-            await self._give_up(lease)
+            try:
+                await _to_the_end(self.calls.release(lease))
+            except ProviderError as error:
+                log.warning("journal.lease_not_released", error=type(error).__name__)
             raise
         if not await self._write(lease, task, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
@@ -79,12 +82,6 @@ class CallJournal:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False
         return True
-
-    async def _give_up(self, lease: CallLease) -> None:
-        try:
-            await _to_the_end(self.calls.release(lease))
-        except ProviderError as error:
-            log.warning("journal.lease_not_released", error=type(error).__name__)
 
     async def _renew(self, lease: CallLease) -> None:
         while True:

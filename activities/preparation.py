@@ -6,15 +6,7 @@ from typing import Any, Final
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import presets
 from contracts.parse_request import unavailable, unknown_to_strategy
-from contracts.request import (
-    SAME_LANGUAGE,
-    Constraints,
-    Depth,
-    EngineChoice,
-    Mode,
-    ResearchRequest,
-    SearchOptions,
-)
+from contracts.request import SAME_LANGUAGE, Constraints, Depth, EngineChoice, Mode, ResearchRequest, SearchOptions
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
@@ -75,13 +67,13 @@ def resolve(
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
     verify = presets.effective_verify(request.verify, engine, depth)
+    taken = "query strategy mode on_deadline system_prompt context metadata tenant priority exclude".split()
     return ResolvedResearch(
+        **{name: getattr(request, name) for name in taken},
+        **{name: getattr(request.output, name) for name in ("target_words", "citation_style", "uncited")},
         research_id=research_id,
-        query=request.query,
         requested=_named(request),
         language=detect_language(request.query),
-        strategy=request.strategy,
-        mode=request.mode,
         depth=depth,
         choices=choices,
         engine=engine,
@@ -99,20 +91,10 @@ def resolve(
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
-        on_deadline=request.on_deadline,
-        system_prompt=request.system_prompt,
-        context=request.context,
-        target_words=request.output.target_words,
         report_language=None if request.output.language == SAME_LANGUAGE else request.output.language,
         sections=request.output.sections or [],
-        citation_style=request.output.citation_style,
-        uncited=request.output.uncited,
         audience=readers.audience,
         region=readers.region,
-        metadata=request.metadata,
-        tenant=request.tenant,
-        priority=request.priority,
-        exclude=request.exclude,
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -220,7 +202,7 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
     if request.mode is Mode.DIRECT:
         raise RunRefused(
             "mode: an answer without research needs a model, and none does the work: ask with mode quick, or configure "
-            "a model",
+            "a model"
         )
     return EngineKind.EXTRACTIVE
 

@@ -23,17 +23,9 @@ Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """From names of providers to those that cannot be asked at the moment, each with the reason."""
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
-SECTIONS: Final = 3
-"""Of a hit: the analyst reads the documents, not the hits."""
 TITLE_CHARACTERS: Final = 120
-HEADING_CHARACTERS: Final = 240
-SNIPPET_CHARACTERS: Final = 200
-MOST_AUTHORS: Final = 3
-MOST_WARNINGS: Final = 5
 LEAST_SHARE: Final = 1 / 3
 """Of a query's words that must be in what is known of a source of an earlier run."""
-STATEMENT_CHARACTERS: Final = 600
-MOST_EARLIER_SOURCES: Final = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,24 +85,17 @@ class SearchingActivities:
                 hits=[_shortened(hit) for hit in response.hits],
             )
             entry = await self.notebooks.write(found)
-        return response.model_copy(
-            update={"hits": labels, "entry": entry, "warnings": response.warnings[:MOST_WARNINGS]}
-        )
+        return response.model_copy(update={"hits": labels, "entry": entry, "warnings": response.warnings[:5]})
 
 
 def _shortened(hit: SearchHit) -> SearchHit:
+    """Shorten a hit: the analyst reads the documents, not the hits."""
     sections = [
-        part.model_copy(update={"heading": part.heading[-HEADING_CHARACTERS:], "score": round(part.score, 1)})
-        for part in hit.sections[:SECTIONS]
+        part.model_copy(update={"heading": part.heading[-240:], "score": round(part.score, 1)})
+        for part in hit.sections[:3]
     ]
-    return hit.model_copy(
-        update={
-            "title": hit.title[:TITLE_CHARACTERS],
-            "snippet": hit.snippet[:SNIPPET_CHARACTERS],
-            "authors": hit.authors[:MOST_AUTHORS],
-            "sections": sections,
-        }
-    )
+    short = {"title": hit.title[:TITLE_CHARACTERS], "snippet": hit.snippet[:200], "authors": hit.authors[:3]}
+    return hit.model_copy(update={**short, "sections": sections})
 
 
 # --- sources of an earlier run ----------------------------------------------------------------------------------------
@@ -127,7 +112,7 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
         SearchHit(
             url=source.url,
             title=source.title,
-            snippet=" ".join(statements[source.id])[:STATEMENT_CHARACTERS],
+            snippet=" ".join(statements[source.id])[:600],
             rank=rank,
             provider=EARLIER,
             source_type=source.source_type,
@@ -135,7 +120,7 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
             authors=source.authors,
             doi=source.doi,
         )
-        for rank, source in enumerate(known[:MOST_EARLIER_SOURCES], start=1)
+        for rank, source in enumerate(known[:100], start=1)
     ]
 
 

@@ -16,23 +16,15 @@ from providers.interfaces import ContentStore, Notebooks
 from providers.verification.passage_selection import Span, select_passages
 
 
-@dataclass(frozen=True)
-class ChosenPassage:
-    """A passage by its place, with what cites it."""
-
-    span: Span
-    evidence: Evidence
-
-
 def choose_passages(
     questions: Sequence[str], texts: Sequence[tuple[str, str]], language: str, most: int, most_of_a_text: int
-) -> list[list[ChosenPassage]]:
+) -> list[list[tuple[Span, Evidence]]]:
     """Choose for each question the best passages, best first; `texts` are ids of sources with their texts."""
     headings = cache(Headings)
 
-    def passage(span: Span) -> ChosenPassage:
+    def passage(span: Span) -> tuple[Span, Evidence]:
         source_id, text = texts[span.text]
-        return ChosenPassage(span, evidence_at(source_id, text, span.start, span.end, headings(text)))
+        return span, evidence_at(source_id, text, span.start, span.end, headings(text))
 
     plain = [text for _, text in texts]
     chosen = select_passages(questions, plain, language, most=most, most_of_a_text=most_of_a_text)
@@ -60,24 +52,25 @@ class SelectionActivities:
                 choose_passages, request.questions, texts, request.language, request.per_question, request.per_source
             )
             citable = {
-                each.evidence.id: each for found in chosen for each in found if sources[each.span.text].text is not None
+                each.id: (span.text, each)
+                for found in chosen
+                for span, each in found
+                if sources[span.text].text is not None
             }
-            used = {each.span.text: sources[each.span.text] for each in citable.values()}
-            entry = AnalysisEntry(evidence=[each.evidence for each in citable.values()], sources=list(used.values()))
-            return SelectedEvidence(
-                entry=await self.notebooks.write(entry) if citable else None,
-                spans=[
-                    [
-                        SelectedSpan(
-                            source=each.span.text,
-                            start=each.span.start,
-                            end=each.span.end,
-                            relevance=each.span.relevance,
-                            numeric=each.span.numeric,
-                            snippet_based=sources[each.span.text].text is None,
-                        )
-                        for each in found
-                    ]
-                    for found in chosen
-                ],
-            )
+            used = {place: sources[place] for place, _ in citable.values()}
+            entry = AnalysisEntry(evidence=[each for _, each in citable.values()], sources=list(used.values()))
+            spans = [
+                [
+                    SelectedSpan(
+                        source=span.text,
+                        start=span.start,
+                        end=span.end,
+                        relevance=span.relevance,
+                        numeric=span.numeric,
+                        snippet_based=sources[span.text].text is None,
+                    )
+                    for span, _ in found
+                ]
+                for found in chosen
+            ]
+            return SelectedEvidence(entry=await self.notebooks.write(entry) if citable else None, spans=spans)

@@ -128,11 +128,7 @@ def compare(report: Report, texts: Mapping[str, str | None], result: AuditResult
 
 
 async def _load(
-    kind: str,
-    source: ReportSource,
-    name: str | None,
-    get: Callable[[str], Awaitable[Any]] | None,
-    result: AuditResult,
+    kind: str, source: ReportSource, name: str | None, get: Callable[[str], Awaitable[Any]] | None, result: AuditResult
 ) -> Any:
     """Load a stored document of a source, if it is what its hash says; anything else is a difference."""
     if name is None or get is None:

@@ -124,10 +124,7 @@ def with_escaped_markers(text: str) -> str:
 
 
 def number_citations(
-    blocks: Blocks,
-    evidence: Mapping[str, Evidence],
-    given: Sequence[Citation],
-    labels: Mapping[str, CitationPlace],
+    blocks: Blocks, evidence: Mapping[str, Evidence], given: Sequence[Citation], labels: Mapping[str, CitationPlace]
 ) -> tuple[Blocks, list[Citation]]:
     """Give each cited source its number, and each citation its label (`citation_labels`).
 

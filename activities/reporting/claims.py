@@ -27,7 +27,7 @@ from activities.reporting.tree import (
     tidy,
 )
 from contracts.addresses import long_hash
-from contracts.evidence import CheckMethod, Claim, ClaimKind, Verdict
+from contracts.evidence import CheckMethod, ClaimKind, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.assertions import asserts
 from providers.verification.quantities import find_quantities
@@ -77,12 +77,6 @@ class FoundClaim:
         """Return where it is in the Markdown of its tree."""
         return written.places[self.sentences[0]][0], written.places[self.sentences[-1]][1]
 
-    def record(self, written: Written) -> Claim:
-        """Return the claim with its place in the Markdown of its tree."""
-        start, end = self.place(written)
-        return Claim(id=self.id, text=self.words, kind=self.kind, section=self.section, evidence_ids=self.evidence_ids,
-                     start=start, end=end)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class CitedWords:
@@ -91,15 +85,6 @@ class CitedWords:
     quote: str
     heading: str
     title: str
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A verdict, its method and its reason."""
-
-    verdict: Verdict
-    method: CheckMethod
-    reason: str
 
 
 def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[FoundClaim]:
@@ -240,17 +225,18 @@ def judge(
     *,
     quoted: bool = False,
     verify: Verify = Verify.LIGHT,
-) -> Judged:
+) -> ClaimVerdict:
     """Judge the words of a claim by rules beside the passages that it cites. Pure: an audit does it again."""
-    if not cited:
-        return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING)
-    if is_word_for_word(words, (item.quote for item in cited), registry):
-        return Judged(Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD)
-    if quoted or verify is Verify.OFF:
-        return Judged(Verdict.UNVERIFIED, CheckMethod.NONE, NOT_THE_QUOTE if quoted else NOT_CHECKED)
-    about = [text for item in cited for text in (item.title, item.heading) if text]
-    judgement = check(words, [item.quote for item in cited], about, language)
-    return Judged(Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason)
+    verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
+    if cited and is_word_for_word(words, (item.quote for item in cited), registry):
+        verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD
+    elif cited and (quoted or verify is Verify.OFF):
+        reason = NOT_THE_QUOTE if quoted else NOT_CHECKED
+    elif cited:
+        about = [text for item in cited for text in (item.title, item.heading) if text]
+        judgement = check(words, [item.quote for item in cited], about, language)
+        verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
+    return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 
 
 def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses) -> bool:

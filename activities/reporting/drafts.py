@@ -18,14 +18,7 @@ from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
 from activities.reporting.claims import PageWords, unquote_other_words
 from activities.reporting.markdown import write
-from activities.reporting.tree import (
-    Block,
-    Blocks,
-    clean_characters,
-    heading,
-    parse,
-    sentences,
-)
+from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences
 from contracts.evidence import ReportDraft
 from contracts.messages import JoinRequest
 from contracts.texts import shorten
@@ -109,7 +102,7 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
         update={
             "title": shorten(next(titles, base.title), TITLE_CHARACTERS),
             "summary": _summary(blocks),
-            "sections": [section.heading for section in split_sections(blocks) if section.heading],
+            "sections": [title for title, _ in split_sections(blocks) if title],
             "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
             "characters": len(text.strip()),
             "has_headings": any(block.kind == "heading" and block.level > 1 for block in blocks),
@@ -122,34 +115,26 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
 def _summary(blocks: Blocks) -> str:
     """Return the first sentences of the summary, else of the first section with prose."""
     found = split_sections(blocks)
-    for section in sorted(found, key=lambda each: (not SUMMARY_HEADING.search(each.heading), not each.heading)):
-        prose = (block for block in section.blocks if block.kind in ("paragraph", "list", "quote"))
+    for _, section in sorted(found, key=lambda each: (not SUMMARY_HEADING.search(each[0]), not each[0])):
+        prose = (block for block in section if block.kind in ("paragraph", "list", "quote"))
         if lines := [each.words for each in sentences(prose) if each.words]:
             return shorten(" ".join(lines[:SUMMARY_SENTENCES]), SUMMARY_CHARACTERS)
     return ""
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Section:
-    """A part of a draft; the head has no heading."""
-
-    heading: str
-    blocks: Blocks
-
-
-def split_sections(blocks: Blocks) -> list[Section]:
-    """Split a draft into its head, if it has one, and its sections."""
+def split_sections(blocks: Blocks) -> list[tuple[str, Blocks]]:
+    """Split a draft into its head, if it has one, and its sections, each with its heading; the head has none."""
     starts = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
-    found = [Section(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
+    found = [(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
     head = blocks[: starts[0]] if starts else blocks
-    return [Section("", head), *found] if head else found
+    return [("", head), *found] if head else found
 
 
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
     """Put sections that were written apart, word for word, behind the head and the first section of their frame."""
     bodies = [_under_heading(blocks, text) for blocks, text in zip(sections, headings, strict=True)]
-    parts = [section.blocks for section in split_sections(frame)]
+    parts = [section for _, section in split_sections(frame)]
     return tuple(block for part in [*parts[:2], *bodies, *parts[2:]] for block in part)
 
 

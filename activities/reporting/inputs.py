@@ -6,7 +6,7 @@ from functools import cached_property
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations
-from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge, without_claims
+from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge, without_claims
 from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.tree import Blocks, CitationPlace, one_line, parse, sentences
@@ -33,11 +33,6 @@ class CitedSource:
     source: Source
     passages: list[QuotedPassage]
 
-    @property
-    def label(self) -> str:
-        """Text of its label."""
-        return self.mark.label or str(self.mark.number)
-
 
 @dataclass(frozen=True)
 class JudgedClaim:
@@ -46,9 +41,7 @@ class JudgedClaim:
     index: int
     """From 1."""
     claim: FoundClaim
-    judged: Judged
-    rests_on: Sequence[str] = ()
-    """The passages that the verdict rests on, where they are others than the claim cites."""
+    judged: ClaimVerdict
 
 
 @dataclass(frozen=True)
@@ -209,12 +202,11 @@ def _judge_all(
     }
     found = []
     for index, claim in enumerate(claims, start=1):
-        if known := given.get(claim.id):
-            judged = Judged(known.verdict, known.method, known.reason)
-        else:
+        judged = given.get(claim.id)
+        if judged is None:
             cited = [compared[key] for key in claim.evidence_ids]
             judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
-        found.append(JudgedClaim(index, claim, judged, known.evidence_ids if known else ()))
+        found.append(JudgedClaim(index, claim, judged))
     return found
 
 

@@ -235,14 +235,10 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "text": report.written.text[start:end],
         "start": start,
         "end": end,
-        "kind": claim.kind,
-        "section": claim.section,
         "citation_numbers": claim.numbers,
-        "evidence_ids": claim.evidence_ids,
-        "verdict": item.judged.verdict,
-        "method": item.judged.method,
-        "reason": item.judged.reason,
-        "rests_on": item.rests_on,
+        **_taken(claim, "kind", "section", "evidence_ids"),
+        "rests_on": item.judged.evidence_ids,
+        **_taken(item.judged, "verdict", "method", "reason"),
     }
 
 

@@ -44,12 +44,14 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         for number, proposed in enumerate(work.answer.findings, start=1)
         for other in proposed.contradicts
     ]
+    # A model read as many as fit into its prompt.
+    read = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
     return AnalyzerResult(
         findings=_linked(list(findings.values()), claimed, work.request.language),
         evidence=[item for item in grounding.evidence.values() if item.id in used],
         gaps=work.answer.fitted(work.request, work.warnings).gaps,
         quality_updates=list(_quality_updates(work)),
-        analyzed_source_ids=_analyzed_sources(work),
+        analyzed_source_ids=[source.id for source in read if source.text and work.documents.get(source.text.hash)],
         dropped_quotes=grounding.dropped,
     )
 
@@ -132,9 +134,3 @@ def _quality_updates(work: Work) -> Iterator[QualityUpdate]:
             yield QualityUpdate(source_id=given[name].id, quality=quality.value)
         else:
             work.warnings.append("a quality for an unknown source was ignored")
-
-
-def _analyzed_sources(work: Work) -> list[str]:
-    """Sources that the engine read: a model as many as fit into its prompt."""
-    read = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
-    return [source.id for source in read if source.text and work.documents.get(source.text.hash)]

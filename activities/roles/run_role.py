@@ -42,7 +42,7 @@ from contracts.roles import (
 )
 from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
-from contracts.tools import AnswerEntry, ToolAnswer
+from contracts.tools import AnswerEntry
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
@@ -100,13 +100,12 @@ class RoleActivities:
         request = await self.notebooks.complete_input(request, role)
         if not isinstance(request, ToolTurnInput):
             return request
-        return request.model_copy(update={"answers": [await self._with_text(answer) for answer in request.answers]})
-
-    async def _with_text(self, answer: ToolAnswer) -> ToolAnswer:
-        if not answer.entry:
-            return answer
-        stored = await self.notebooks.read(answer.entry, AnswerEntry)
-        return answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
+        answers = list(request.answers)
+        for place, answer in enumerate(answers):
+            if answer.entry:
+                stored = await self.notebooks.read(answer.entry, AnswerEntry)
+                answers[place] = answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
+        return request.model_copy(update={"answers": answers})
 
     async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self.engines.get(task.input.engine)

@@ -88,7 +88,8 @@ def ground_report(work: Work) -> SynthesizerResult:
     if report.unquoted:
         work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
     work.texts.append(text)
-    empty = _is_empty(work, draft.evidence_ids)
+    # A model that cites none of its findings does not decide that there are none.
+    empty = not draft.evidence_ids and (not work.request.findings or not by_model)
     return SynthesizerResult(draft=draft.model_copy(update={"empty": empty}))
 
 
@@ -97,8 +98,3 @@ def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
     levels = [finding.confidence for finding in findings]
     high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
     return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
-
-
-def _is_empty(work: Work, cited: list[str]) -> bool:
-    """Return whether the report is without findings; a model that cites none of its findings does not decide that."""
-    return not cited and (not work.request.findings or work.account.engine is EngineKind.EXTRACTIVE)

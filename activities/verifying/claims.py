@@ -26,7 +26,7 @@ WORTH: Final[Mapping[Verdict, float]] = {
     Verdict.UNSUPPORTED: 0.0,
     Verdict.CONTRADICTED: -1.0,
 }
-"""Contribution of a claim to the score of a draft; a higher one is a better verdict."""
+"""A higher one is a better verdict."""
 MOST_CANDIDATES: Final = 2
 """For one claim."""
 MOST_OF_A_SOURCE: Final = 2
@@ -67,17 +67,21 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     written = write(blocks)
     found = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
     first = next((each.section for each in found if each.evidence_ids), "")
-    records = [(each, each.record(written)) for each in found]
-    return [
-        checking.ExtractedClaim(
-            claim=claim,
-            fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
-            importance=_importance(claim, first),
-            decided=_decide(each, claim, material),
-            row=each.quoted or each.row,
+    extracted = []
+    for each in found:
+        start, end = each.place(written)
+        taken = {name: getattr(each, name) for name in ("id", "kind", "section", "evidence_ids")}
+        claim = Claim(**taken, text=each.words, start=start, end=end)
+        extracted.append(
+            checking.ExtractedClaim(
+                claim=claim,
+                fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
+                importance=_importance(claim, first),
+                decided=_decide(each, claim, material),
+                row=each.quoted or each.row,
+            )
         )
-        for each, claim in records
-    ]
+    return extracted
 
 
 def _importance(claim: Claim, first_section: str) -> float:
@@ -98,7 +102,7 @@ def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict
     by_rules = judged.method is CheckMethod.RULES
     if by_rules and material.by_model and judged.verdict not in DECIDED_BY_RULES:
         return None
-    return ClaimVerdict(claim_id=claim.id, verdict=judged.verdict, method=judged.method, reason=judged.reason)
+    return judged.model_copy(update={"claim_id": claim.id})
 
 
 def ask(
@@ -166,11 +170,6 @@ def _verdict(each: checking.ExtractedClaim, answer: checking.ClaimAnswer | None)
     )
 
 
-def score(verdicts: Sequence[ClaimVerdict]) -> float:
-    """Average worth of the claims of a draft, from -1 to 1; 0 without claims."""
-    return round(sum(WORTH[one.verdict] for one in verdicts) / len(verdicts), 6) if verdicts else 0.0
-
-
 def find_candidates(
     claims: Sequence[checking.ExtractedClaim], material: Material
 ) -> tuple[list[list[checking.ShownPassage]], list[Evidence]]:
@@ -184,9 +183,9 @@ def find_candidates(
     found: list[list[checking.ShownPassage]] = []
     for each, passages in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.claim.evidence_ids]
-        fitting = [one for one in passages if not any(_contains(item, one.evidence) for item in cited)]
-        fresh |= {one.evidence.id: one.evidence for one in fitting if one.evidence.id not in known}
-        shown = [show_passage(one.evidence, sources[one.span.text], texts[one.span.text][1]) for one in fitting]
+        fitting = [(span, one) for span, one in passages if not any(_contains(item, one) for item in cited)]
+        fresh |= {one.id: one for _, one in fitting if one.id not in known}
+        shown = [show_passage(one, sources[span.text], texts[span.text][1]) for span, one in fitting]
         found.append(shown[:MOST_CANDIDATES])
     return found, list(fresh.values())
 

@@ -1,7 +1,7 @@
 """Correction: the doubtful claims, passages that may support them, and the proposals to accept. Pure.
 
 A proposal is first put into a draft, and that draft is checked like any other. It is accepted only if its new text
-passes; a draft as a whole only if it is worth no less than the one before.
+passes.
 """
 
 from collections import Counter
@@ -17,16 +17,11 @@ from activities.reporting.tree import CitationPlace, Inline, Run, Sentence, chan
 from activities.verifying.claims import WORTH, Material, as_asked, find_candidates
 from contracts import checking
 from contracts.evidence import ClaimVerdict, Verdict
-from contracts.texts import shorten
 
 MOST_DOUBTFUL: Final = 20
 """Claims that one round of corrections by a model takes on."""
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 
-OPEN: Final = (Verdict.UNSUPPORTED, Verdict.NOT_ENOUGH_INFORMATION, Verdict.PARTIAL)
-"""Verdicts that another source could change."""
-MOST_QUERIES: Final = 3
-QUERY_CHARACTERS: Final = 200
 MUST_PASS: Final = (checking.CorrectionAction.REPLACE, checking.CorrectionAction.ADD, checking.CorrectionAction.REWRITE)
 """Actions whose text must be supported afterwards; a softened one must only be better supported than before."""
 FAILED: Final = "no proposal for it passed the check"
@@ -57,12 +52,6 @@ def find_doubtful(
     ]
     shown = {passage.evidence_id for doubtful in found for passage in doubtful.candidates}
     return checking.DoubtfulEntry(claims=found, evidence=[item for item in evidence if item.id in shown])
-
-
-def queries_for(doubtful: Sequence[checking.DoubtfulClaim]) -> list[str]:
-    """Queries for the most important claims that no known passage may support."""
-    lacking = (one for one in doubtful if not one.candidates and one.verdict in OPEN)
-    return [shorten(one.asked.text, QUERY_CHARACTERS) for one in lacking][:MOST_QUERIES]
 
 
 def apply(

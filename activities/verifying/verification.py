@@ -20,15 +20,16 @@ from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
-from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged, score
-from activities.verifying.correction import apply, choose, find_doubtful, queries_for
+from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged
+from activities.verifying.correction import apply, choose, find_doubtful
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, PassagePlace, ReportDraft, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, PassagePlace, ReportDraft, Verdict, VerdictsEntry
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import shorten
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, Notebooks, SessionStore
@@ -126,7 +127,7 @@ class VerifyingActivities:
             evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
             doubtful_entry=await self._written(found.doubtful),
             sizes=[_size(claim) for claim in found.doubtful.claims],
-            queries=queries_for(found.doubtful.claims),
+            queries=[shorten(one.asked.text, 200) for one in found.doubtful.claims if _needs_source(one)][:3],
         )
 
     async def _extracted(
@@ -152,6 +153,11 @@ class VerifyingActivities:
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = [await self.notebooks.read(entry, checking.AnswersEntry) for entry in entries]
         return [answer for each in read for answer in each.answers]
+
+
+def _needs_source(doubtful: checking.DoubtfulClaim) -> bool:
+    """Return whether only another source could change the verdict on a claim."""
+    return not doubtful.candidates and doubtful.verdict is not Verdict.CONTRADICTED
 
 
 def _size(claim: CompactModel) -> int:
@@ -241,29 +247,28 @@ def finalize(
     *,
     corrects: bool,
 ) -> Conclusion:
-    """The verdicts on a draft; with `tried` those on the better of two drafts, `before` being those on the first."""
-    known: dict[str, checking.ClaimAnswer] = {}
-    for answer in answers:
-        if not is_judged(known.get(answer.fingerprint)):
-            known[answer.fingerprint] = answer
+    """The verdicts on a draft; with `tried` those on the corrected draft, `before` being those on the first."""
+    # Of several answers the first one that judges counts.
+    known = {answer.fingerprint: answer for answer in answers}
+    known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
     if tried is None:
         found = Conclusion(material.entry, conclude(material.entry.claims, known))
     else:
-        found = _better(draft, material, known, tried, before)
+        found = _corrected(draft, material, known, tried, before)
     if not corrects:
         return found
     final = replace(material, entry=found.claims)
     return replace(found, doubtful=find_doubtful(found.claims.claims, found.verdicts, final))
 
 
-def _better(
+def _corrected(
     draft: str,
     material: Material,
     known: dict[str, checking.ClaimAnswer],
     tried: checking.CorrectedEntry,
     before: list[ClaimVerdict],
 ) -> Conclusion:
-    """The draft with the accepted corrections, unless it is worth less with them."""
+    """The draft with the accepted corrections."""
     claims, after = material.entry.claims, tried.after.claims
     accepted, corrections = choose(claims, before, tried.placed, after, conclude(after, known), tried.numbers)
     if not accepted:
@@ -271,11 +276,7 @@ def _better(
     changed = replace(material, entry=tried.after)
     text, _ = apply(draft, claims, accepted, changed.registry)
     entry = _with_draft(changed, text)
-    verdicts = conclude(entry.claims, known)
-    if score(verdicts) < score(before):
-        undone = [one.model_copy(update={"action": checking.CorrectionAction.KEEP, "after": ""}) for one in corrections]
-        return Conclusion(material.entry, before, corrections=undone)
-    return Conclusion(entry, verdicts, text, corrections)
+    return Conclusion(entry, conclude(entry.claims, known), text, corrections)
 
 
 def _with_draft(material: Material, text: str) -> checking.ClaimsEntry:

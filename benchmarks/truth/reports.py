@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.claims import CitedWords, Judged, judge
+from activities.reporting.claims import CitedWords, judge
 from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
-from contracts.evidence import CheckMethod, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.text import sentence_spans
@@ -35,7 +35,7 @@ class Cited:
     language: str
     names: tuple[str, ...]
 
-    def judged(self) -> Judged:
+    def judged(self) -> ClaimVerdict:
         """What the report would say of it."""
         return judge(self.words, self.passages, NO_ADDRESSES, self.language)
 

@@ -12,11 +12,11 @@ import pytest
 from tests.architecture.repository import PACKAGES, ROOT, python_files, relative, syntax
 
 BUDGET = {
-    "activities": 1_100,
-    "activities/assessment": 300,
-    "activities/reporting": 2_500,
-    "activities/roles": 1_250,
-    "activities/verifying": 600,
+    "activities": 1_000,
+    "activities/assessment": 180,
+    "activities/reporting": 2_130,
+    "activities/roles": 1_140,
+    "activities/verifying": 510,
     "client": 500,
     "client/cli": 3_200,
     "client/exchange": 400,

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.verifying.claims import score
+from activities.verifying.claims import WORTH
 from contracts.evidence import DocumentRef, VerdictsEntry
 from contracts.request import Checks, Limits, Review
 from contracts.state import ResearchState
@@ -153,7 +153,7 @@ async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_pa
         entry = await run.world.notebooks.read(run.state.verdicts_entry, VerdictsEntry)
         stored = run.state.pack()
     assert len(entry.verdicts) == run.state.result.verification.claims
-    assert score(entry.verdicts) > 0.5
+    assert sum(WORTH[one.verdict] for one in entry.verdicts) > 0.5 * len(entry.verdicts)
     assert ResearchState.unpack(stored).verdicts_entry == run.state.verdicts_entry
     reasons = [one.reason for one in entry.verdicts if one.reason]
     assert reasons

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, number_citations
-from activities.reporting.claims import CitedWords, FoundClaim, Judged, find_claims, judge
+from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import parse
-from contracts.evidence import Evidence
+from contracts.evidence import ClaimVerdict, Evidence
 from tests.unit.activities.reporting.sample import Sample
 
 SAMPLE = Sample()
@@ -32,7 +32,7 @@ def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
     return find_claims(blocks), write(blocks)
 
 
-def judged(draft: str) -> Judged:
+def judged(draft: str) -> ClaimVerdict:
     """The verdict on the only claim of a draft."""
     (claim,), _ = numbered(draft)
     return judge(claim.words, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en", quoted=claim.quoted)

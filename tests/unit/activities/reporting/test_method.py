@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from activities.reporting.claims import Judged
 from activities.reporting.inputs import ReportInputs, gather_inputs
 from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.report_text import describe_checking, report_facts, usage_document
 from activities.reporting.words import ReportWords
 from contracts.addresses import digest
-from contracts.evidence import CheckMethod, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.outcome import Usage
 from contracts.request import Verify
 from contracts.state import ResearchState
@@ -27,7 +26,10 @@ def gathered(state: ResearchState, **verdicts: int) -> ReportInputs:
     """The inputs of a report with so many claims of each verdict."""
     inputs = gather_inputs(state, SAMPLE.draft, SAMPLE.texts, [], "0.1.0")
     claims = [
-        replace(inputs.claims[0], judged=Judged(Verdict[name], CheckMethod.RULES, "Why."))
+        replace(
+            inputs.claims[0],
+            judged=ClaimVerdict(claim_id="", verdict=Verdict[name], method=CheckMethod.RULES, reason="Why."),
+        )
         for name, count in verdicts.items()
         for _ in range(count)
     ]
