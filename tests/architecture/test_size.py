@@ -16,7 +16,7 @@ BUDGET = {
     "activities/assessment": 180,
     "activities/reporting": 2_130,
     "activities/roles": 1_140,
-    "activities/verifying": 510,
+    "activities/verifying": 500,
     "client": 500,
     "client/cli": 3_200,
     "client/exchange": 400,
