@@ -89,7 +89,7 @@ class SearchingActivities:
 
 
 def _shortened(hit: SearchHit) -> SearchHit:
-    """Shorten a hit: the analyst reads the documents, not the hits."""
+    """Shorten a hit to some characters of its snippet and headings: the analyst reads the documents themselves."""
     sections = [
         part.model_copy(update={"heading": part.heading[-240:], "score": round(part.score, 1)})
         for part in hit.sections[:3]

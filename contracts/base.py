@@ -18,7 +18,7 @@ WHOLE: Final = "whole"
 PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """Types of values without parts."""
 T = TypeVar("T")
-Items: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
+BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
 """A list that may come from a stranger: a million malformed items cost no more than the first one."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from contracts.base import CompactModel, Contract, Items
+from contracts.base import BoundedList, CompactModel, Contract
 from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
@@ -249,8 +249,8 @@ class ReviewSummary(Contract):
     """`rules` or `model`."""
     scores: ReviewScores = ReviewScores()
     overall: float = 0.0
-    reasons: Items[str] = []
-    missing: Items[str] = []
+    reasons: BoundedList[str] = []
+    missing: BoundedList[str] = []
     revised: bool = False
     """True if a revision by its notes scored higher and replaced the draft."""
     before: float | None = None

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from contracts.base import Contract, Items
+from contracts.base import BoundedList, Contract
 from contracts.checking import Correction, ReviewSummary
 from contracts.outcome import AgentDecision
 from contracts.vocabulary import ReportKind
@@ -21,7 +21,7 @@ class ReportText(Contract):
     """The text of `report.md`."""
 
     markdown: str
-    sections: Items[str] = []
+    sections: BoundedList[str] = []
     """Headings of the second level."""
     word_count: int = 0
     """Of the body: without sources and method."""
@@ -43,7 +43,7 @@ class ReportSource(Contract):
     id: str
     url: str
     title: str = ""
-    authors: Items[str] = []
+    authors: BoundedList[str] = []
     publisher: str | None = None
     venue: str | None = None
     doi: str | None = None
@@ -60,7 +60,7 @@ class ReportSource(Contract):
     status_reason: str = ""
     provider: str = ""
     cited: bool = False
-    query_ids: Items[str] = []
+    query_ids: BoundedList[str] = []
 
 
 class ReportEvidence(Contract):
@@ -85,10 +85,10 @@ class ReportFinding(Contract):
     id: str
     statement: str
     confidence: str = ""
-    evidence_ids: Items[str] = []
-    source_ids: Items[str] = []
+    evidence_ids: BoundedList[str] = []
+    source_ids: BoundedList[str] = []
     category: str | None = None
-    contradicts: Items[str] = []
+    contradicts: BoundedList[str] = []
 
 
 class ReportGap(Contract):
@@ -111,13 +111,13 @@ class ReportClaim(Contract):
     end: int = Field(default=0, ge=0)
     kind: str = ""
     section: str = ""
-    citation_numbers: Items[int] = []
-    evidence_ids: Items[str] = []
+    citation_numbers: BoundedList[int] = []
+    evidence_ids: BoundedList[str] = []
     """Empty for an assertion that cites nothing."""
     verdict: str = ""
     method: str = ""
     reason: str = ""
-    rests_on: Items[str] = []
+    rests_on: BoundedList[str] = []
     """Passages that the verdict rests on, where they are others than the claim cites."""
 
 
@@ -147,7 +147,7 @@ class ReportPlan(Contract):
     """The plan."""
 
     brief: str = ""
-    nodes: Items[ReportNode] = []
+    nodes: BoundedList[ReportNode] = []
 
 
 class ReportQuery(Contract):
@@ -179,12 +179,12 @@ class ReportVerification(Contract):
     strict: bool = False
     not_reached: int = 0
     correction_counts: dict[str, int] = {}
-    corrections: Items[Correction] = []
+    corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None
     passages_matched: int = 0
     """Passages that are word for word in the stored texts: all of them, or there is no report."""
     uncited_removed: int = 0
-    markers_removed: Items[str] = []
+    markers_removed: BoundedList[str] = []
     addresses_removed: int = 0
 
 
@@ -198,7 +198,7 @@ class Report(Contract):
     effective_request: dict[str, Any] = {}
     strategy: str = ""
     engine_by_role: dict[str, str] = {}
-    models: Items[str] = []
+    models: BoundedList[str] = []
     prompt_versions: dict[str, str] = {}
     language: str = "en"
     corpus: ReportCorpus | None = None
@@ -212,25 +212,25 @@ class Report(Contract):
     forms: dict[str, str] = {}
     """SHA-256 of `report.md` and `report.html`."""
     report: ReportText
-    sources: Items[ReportSource] = []
-    evidence: Items[ReportEvidence] = []
-    findings: Items[ReportFinding] = []
-    gaps: Items[ReportGap] = []
-    claims: Items[ReportClaim] = []
-    citations: Items[ReportCitation] = []
+    sources: BoundedList[ReportSource] = []
+    evidence: BoundedList[ReportEvidence] = []
+    findings: BoundedList[ReportFinding] = []
+    gaps: BoundedList[ReportGap] = []
+    claims: BoundedList[ReportClaim] = []
+    citations: BoundedList[ReportCitation] = []
     citations_count: int = 0
     confidence_summary: dict[str, int] = {}
-    decisions: Items[AgentDecision] = []
+    decisions: BoundedList[AgentDecision] = []
     decisions_dropped: int = 0
     plan: ReportPlan = ReportPlan()
-    queries: Items[ReportQuery] = []
+    queries: BoundedList[ReportQuery] = []
     queries_failed: int = 0
     usage: dict[str, Any] = {}
     """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
     verification: ReportVerification = ReportVerification()
-    degraded: Items[str] = []
-    failed_branches: Items[str] = []
-    limitations: Items[str] = []
+    degraded: BoundedList[str] = []
+    failed_branches: BoundedList[str] = []
+    limitations: BoundedList[str] = []
 
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
         """Give the cited sources with their numbers, in order."""

@@ -5,7 +5,7 @@ process that can be killed.
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
@@ -178,7 +178,11 @@ class _Comparison:
         self._registry = KnownAddresses.of(urls.values(), report.query, (item.quote for item in report.evidence))
         self._evidence = {item.id: item for item in report.evidence}
         self._titles = {source.id: source.title for source in report.sources}
+        self._stored = {source.id for source in report.sources if source.text_hash}
         self._sources = {citation.number: citation.source_id for citation in report.citations}
+        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
+        for number, source_id in self._sources.items():
+            self._numbers[source_id].add(number)
         links = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
         self._marks = ReportMarks(links)
         self._blocks = parse(report.report.markdown, self._marks)
@@ -223,13 +227,13 @@ class _Comparison:
         text = self._texts[evidence.source_id]
         if text is None:
             self._skip("passages without their text")
-            if not any(source.text_hash for source in self._report.sources if source.id == evidence.source_id):
+            if evidence.source_id not in self._stored:
                 self._problem("evidence_without_text", evidence.id, "its source has no stored text")
             return
         self._count("passages")
         if text[evidence.start : evidence.end] == evidence.quote:
-            before, after = text[: evidence.start], text[evidence.end :]
-            if not before.endswith(evidence.prefix) or not after.startswith(evidence.suffix):
+            follows = text.endswith(evidence.prefix, 0, evidence.start)
+            if not follows or not text.startswith(evidence.suffix, evidence.end):
                 self._problem("context_differs", evidence.id, "the stored text has other words around this place")
         elif (found := text.find(evidence.quote)) >= 0:
             places = f"{evidence.start} to {evidence.end}; the words are at {found} to {found + len(evidence.quote)}"
@@ -239,19 +243,20 @@ class _Comparison:
 
     def _check_citations(self) -> None:
         """Check that numbers and sources are one to one, and that sources and passages that are named are listed."""
-        numbers: dict[int, str] = {}
+        numbers, cited = set[int](), set[str]()
         for citation in self._report.citations:
             self._count("citations")
             label = f"[{citation.number}]"
             if citation.number < 1 or citation.number in numbers:
                 self._problem("number_twice", label, "a number stands for exactly one source and begins at 1")
-            if citation.source_id in numbers.values():
+            if citation.source_id in cited:
                 self._problem("source_twice", label, f"{citation.source_id} has another number already")
             if citation.source_id not in self._titles:
                 self._problem("citation_without_source", label, f"the source {citation.source_id} is not listed")
-            numbers[citation.number] = citation.source_id
+            numbers.add(citation.number)
+            cited.add(citation.source_id)
         for source in self._report.sources:
-            if source.cited != (source.id in numbers.values()):
+            if source.cited != (source.id in cited):
                 self._problem("cited_differs", source.id, "the mark `cited` and the list of citations disagree")
         for finding in self._report.findings:
             self._count("findings")
@@ -293,7 +298,7 @@ class _Comparison:
         if missing or found is None:
             return
         sources = {self._evidence[key].source_id for key in claim.evidence_ids}
-        expected = {number for number, source in self._sources.items() if source in sources}
+        expected = set[int]().union(*(self._numbers[source] for source in sources))
         if not expected == set(claim.citation_numbers) == set(found.numbers):
             self._problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
         items = [self._evidence[key] for key in claim.evidence_ids]

@@ -35,7 +35,7 @@ class QuotedPassage:
     @property
     def suffix(self) -> str:
         """The characters after it."""
-        return self.text[self.evidence.end :][:SELECTOR_CHARACTERS]
+        return self.text[self.evidence.end : self.evidence.end + SELECTOR_CHARACTERS]
 
     def shown_parts(self) -> tuple[str, str, str]:
         """Return the text before, the quote and the text after, without the signs of headings, lists and tables."""

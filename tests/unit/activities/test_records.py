@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.configuration import ResearchConfiguration
+from activities.records import is_news
 from contracts import failures
 from contracts.addresses import source_id
 from contracts.messages import (
@@ -218,12 +219,12 @@ class Queue:
 @pytest.mark.parametrize(
     ("place", "known", "is_new"),
     [
-        *((place, known, True) for place, known in [(0, 12), (20, 0), (10, 20), (1, 2), (0, 1)]),
-        *((place, known, False) for place, known in [(20, 20), (11, 20), (30, 20), (2, 3), (1, 1)]),
+        *((place, known, True) for place, known in [(0, 12), (20, 0), (16, 20), (3, 4), (1, 2), (30, 20)]),
+        *((place, known, False) for place, known in [(20, 20), (18, 20), (22, 20), (1, 1)]),
     ],
 )
 async def test_only_news_of_a_place_end_the_call(records: Records, place: int, known: int, is_new: bool) -> None:
-    """The turn, a first place, half the known one; else the server tries again, however often, without an event."""
+    """The turn itself, another place, the last few; else the server tries again, however often, without an event."""
     records.world.queue = Queue(place)
     [work] = [each for each in records.world.activities() if each.__name__ == "take_turn"]
     env, request = environment(), TurnRequest(research_id="r-1", known_place=known)
@@ -236,3 +237,12 @@ async def test_only_news_of_a_place_end_the_call(records: Records, place: int, k
     assert (caught.value.type, caught.value.non_retryable) == (failures.RATE_LIMITED, False)
     assert caught.value.next_retry_delay is not None
     assert 4.0 <= caught.value.next_retry_delay.total_seconds() <= 4.4
+
+
+def test_a_long_queue_makes_a_short_history() -> None:
+    """From the hundredth place to the first, a quarter of the steps at most is an event."""
+    known, events = 0, 0
+    for place in range(100, 0, -1):
+        if is_news(place, known):
+            known, events = place, events + 1
+    assert events <= 25
