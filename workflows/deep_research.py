@@ -35,7 +35,7 @@ from workflows.run.calls import (
 )
 from workflows.run.checkpoints import resume_state
 from workflows.run.context import RunContext
-from workflows.run.host import TemporalHost, json_of
+from workflows.run.host import TemporalHost, abandon, json_of
 from workflows.run.research_run import ResearchRun
 from workflows.status import CurrentDetails, DetailsWatchers, details_markdown, status_of
 from workflows.strategies import Strategy, strategy_of
@@ -240,13 +240,12 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         task = asyncio.ensure_future(work)
         try:
             await workflow.wait_condition(lambda: task.done() or self._inbox.interruption is not None)
-            if task.done():
-                return task.result()
-        finally:
-            task.cancel()
-            await workflow.wait([task])
-            if not task.cancelled():
-                task.exception()
+        except asyncio.CancelledError:
+            await abandon(self._host, [task])
+            raise
+        if task.done():
+            return task.result()
+        await abandon(self._host, [task])
         return None
 
     def _write_details(self) -> str:

@@ -18,6 +18,7 @@ from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.calls import reason_of
+from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -43,7 +44,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     try:
         await run.host.settle(list(calls.values()))
     except asyncio.CancelledError as cancelled:
-        await run.abandon(list(calls.values()))
+        await abandon(run.host, list(calls.values()))
         interruption = cancelled
     finished = {name: call for name, call in calls.items() if not call.cancelled()}
     _withdraw_answered(run, [query for query in queries if query.id in finished and not finished[query.id].exception()])

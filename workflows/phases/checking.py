@@ -38,6 +38,7 @@ from workflows.phases.role_inputs import write_input
 from workflows.rules.query_matching import drop_repeated
 from workflows.rules.sub_queries import sources_left
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
+from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.role_calls import Unanswered
@@ -367,7 +368,7 @@ class _ClaimChecks:
         try:
             await self._run.host.settle(tasks)
         except asyncio.CancelledError:
-            await self._run.abandon(tasks)
+            await abandon(self._run.host, tasks)
             raise
         return [task.result() for task in tasks]
 

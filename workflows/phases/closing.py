@@ -142,8 +142,7 @@ def _draft_is_current(state: ResearchState) -> bool:
     """Return true if the draft was written in this iteration, after the last analysis."""
     if state.draft is None:
         return False
-    newest = max(finding.iteration for finding in state.findings)
-    return state.draft.iteration >= newest and not state.hasty_analyses
+    return not state.hasty_analyses and state.draft.iteration >= max(finding.iteration for finding in state.findings)
 
 
 def _layout_seconds(remaining: float) -> float:

@@ -28,6 +28,7 @@ from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.budget import account
 from workflows.run.calls import is_cancelled, read_options, reason_of
+from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -85,7 +86,7 @@ class Gathering:
         try:
             await self._run.within_limits(self._choose_and_read(searches))
         except (Interrupted, asyncio.CancelledError):
-            await self._run.abandon([*searches, *(read.record for read in self._reads.values())])
+            await abandon(self._run.host, [*searches, *(read.record for read in self._reads.values())])
             self._take_results(complete=False)
             raise
         self._take_results(complete=True)

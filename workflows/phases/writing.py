@@ -17,6 +17,7 @@ from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult, WriteInp
 from contracts.vocabulary import Confidence, EngineKind
 from workflows.phases.role_inputs import extract_of, select_evidence, write_input
 from workflows.run.calls import is_cancelled, record_options
+from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 
 FRAME_WORDS = 500
@@ -81,8 +82,8 @@ async def _write_by_sections(
     ]
     try:
         written = await asyncio.gather(*calls)
-    except BaseException:
-        await run.abandon(calls)
+    except (asyncio.CancelledError, Exception):
+        await abandon(run.host, calls)
         raise
     if any(output.account.engine is not EngineKind.MODEL for output in written):
         run.degrade("the report was written as a whole: a section could not be written by itself")

@@ -17,7 +17,7 @@ from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
 from workflows.rules.gaps import open_gaps
-from workflows.run.host import Host
+from workflows.run.host import Host, abandon
 from workflows.run.inbox import Inbox, Interrupted
 
 T = TypeVar("T")
@@ -103,21 +103,12 @@ class RunContext:
         try:
             await self.host.wait_until(lambda: task.done() or self.inbox.interruption is not None)
         except asyncio.CancelledError:
-            await self.abandon([task])
+            await abandon(self.host, [task])
             raise
         if task.done():
             return task.result()
-        await self.abandon([task])
+        await abandon(self.host, [task])
         raise Interrupted(self.inbox.interruption or StopReason.INTERNAL_ERROR)
-
-    async def abandon(self, tasks: list["asyncio.Task[Any]"]) -> None:
-        """Cancel tasks and wait until they are gone; what they raise is of no interest any more."""
-        for task in tasks:
-            task.cancel()
-        await self.host.settle(tasks)
-        for task in tasks:
-            if not task.cancelled():
-                task.exception()
 
     # --- guidance --------------------------------------------------------------------------------------------------
     def guide(self, origin: str, text: str, phase: str | None) -> None:

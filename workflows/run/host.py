@@ -81,6 +81,16 @@ class Host(Protocol):
         ...
 
 
+async def abandon(host: Host, tasks: list["asyncio.Task[Any]"]) -> None:
+    """Cancel tasks and wait until they are gone; what they raise is of no interest any more."""
+    for task in tasks:
+        task.cancel()
+    await host.settle(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
+
+
 class TemporalHost:
     """The host inside a workflow."""
 

@@ -22,6 +22,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.duplicates import Identities
 from workflows.run.calls import reason_of
+from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -170,7 +171,7 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
     try:
         await run.host.settle(list(calls.values()))
     except asyncio.CancelledError:
-        await run.abandon(list(calls.values()))
+        await abandon(run.host, list(calls.values()))
         raise
     interruption: Interrupted | None = None
     for name, call in calls.items():
