@@ -223,9 +223,16 @@ class VerificationSummary(Contract):
     not_reached: int = 0
     """Claims for a checker that were not judged, for time, a limit or a person."""
     warning: bool = False
-    """True if more than 20 % are unsupported or more than 5 % contradicted."""
+    """True if a statement is contradicted, one of the first section unsupported, or more than 20 % of the cited ones
+    unsupported: the run is not `completed`."""
     strict: bool = False
-    """True if a report with a warning is corrected once more, and marked if that does not help."""
+    """True if a report with a warning is corrected once more."""
+
+    @property
+    def shortfall(self) -> tuple[int, int]:
+        """Statements that are not borne out, and all that cite something."""
+        wrong = sum(self.verdicts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
+        return wrong, self.claims - self.uncited_claims
 
 
 class ReviewScores(Contract):

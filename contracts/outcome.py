@@ -255,6 +255,11 @@ class Ending(Contract):
     completeness: Completeness
     ended_at: str
 
+    def after_check(self, check: VerificationSummary) -> "Ending":
+        """Return the ending of a report with such verdicts: without enough support it is not completed."""
+        unsupported = self.outcome is Outcome.COMPLETED and check.warning
+        return self.model_copy(update={"outcome": Outcome.PARTIAL}) if unsupported else self
+
 
 class Citation(Contract):
     """A number in the report and the source behind it: a bijection that never changes."""

@@ -14,7 +14,17 @@ from pydantic import ValidationError
 
 from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import ReportMarks
-from activities.reporting.claims import CitedWords, FoundClaim, PageWords, claim_id, claim_key, find_claims, judge
+from activities.reporting.claims import (
+    CitedWords,
+    FoundClaim,
+    PageWords,
+    Tallied,
+    claim_id,
+    claim_key,
+    count_verdicts,
+    find_claims,
+    judge,
+)
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.reporting.tree import Run, parse, sentences
@@ -23,8 +33,17 @@ from activities.roles.claim_checking import objections
 from contracts.addresses import digest
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportClaim, ReportEvidence, ReportSource
+from contracts.report import (
+    HTML_FILE,
+    MARKDOWN_FILE,
+    Report,
+    ReportClaim,
+    ReportEvidence,
+    ReportSource,
+    ReportVerification,
+)
 from contracts.texts import shorten
+from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
 
@@ -211,6 +230,7 @@ class _Comparison:
         self._check_listing()
         for claim in self._report.claims:
             self._check_claim(claim)
+        self._check_tally()
         self._check_numbers()
         self._check_quotations()
         for address in dict.fromkeys(self._foreign_addresses()):
@@ -341,6 +361,20 @@ class _Comparison:
         elif judged.verdict != claim.verdict:
             message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
             self._problem("verdict_differs", claim.id, message)
+
+    def _check_tally(self) -> None:
+        """Check that the figures of the check follow from the claims, and that the outcome follows from them."""
+        figures, expected = self._report.verification, count_verdicts([
+            Tallied(each.verdict, each.method, len(each.citation_numbers), each.section) for each in self._report.claims
+        ])  # fmt: skip
+        self._count("tally of verdicts")
+        named = {"verdict_counts": "verdicts", "method_counts": "methods"}
+        for name in ReportVerification.model_fields:
+            wanted = expected.get(named.get(name, name))
+            if wanted is not None and getattr(figures, name) != wanted:
+                self._problem("tally_differs", name, "the figure does not follow from the verdicts of the statements")
+        if expected["warning"] and self._report.outcome == Outcome.COMPLETED:
+            self._problem("outcome_differs", "outcome", "it is called completed, and its statements are not borne out")
 
     # --- the text ----------------------------------------------------------------------------------------------------
     def _check_numbers(self) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import INLINE_QUOTE
@@ -34,8 +34,7 @@ from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 
 MOST_UNSUPPORTED: Final = 0.2
-MOST_CONTRADICTED: Final = 0.05
-"""Shares of the judged claims above which a report warns of itself."""
+"""Share of the cited statements above which a report with unsupported ones is not complete."""
 MOSTLY_QUOTED: Final = 0.5
 """From this share of its characters in quotation marks on, a sentence is a quotation."""
 LED_TO: Final = ("list", "table", "quote")
@@ -176,37 +175,44 @@ def _kind(words: str, language: str, *, quoted: bool) -> ClaimKind:
     return ClaimKind.NUMERIC if find_quantities(words, language) else ClaimKind.GENERAL
 
 
-def count_verdicts(judged: Collection[tuple[Verdict, CheckMethod, int]]) -> dict[str, Any]:
-    """Return the figures of a check, by the fields of `VerificationSummary`.
+class Tallied(NamedTuple):
+    """What the figures of a check are made from, of one claim."""
 
-    A claim is given by its verdict, its method and the number of its citations.
-    """
-    verdicts = Counter(verdict.value for verdict, _, _ in judged)
-    unsupported, contradicted = _shares(verdicts)
+    verdict: str
+    method: str
+    citations: int
+    section: str
+
+
+def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
+    """Return the figures of a check, by the fields of `VerificationSummary`."""
+    verdicts = Counter(each.verdict for each in judged)
+    undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
+    decided = max(1, len(judged) - undecided)
     return {
         "claims": len(judged),
-        "uncited_claims": sum(not citations for _, _, citations in judged),
+        "uncited_claims": sum(not each.citations for each in judged),
         "verdicts": dict(sorted(verdicts.items())),
-        "methods": dict(sorted(Counter(method.value for _, method, _ in judged).items())),
-        "unsupported_share": unsupported,
-        "contradicted_share": contradicted,
-        "effective_citations": sum(count for verdict, _, count in judged if verdict is Verdict.SUPPORTED),
-        "warning": needs_warning(verdicts),
+        "methods": dict(sorted(Counter(each.method for each in judged).items())),
+        "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
+        "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
+        "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
+        "warning": not is_borne_out(judged),
     }
 
 
-def needs_warning(verdicts: Mapping[str, int]) -> bool:
-    """Return whether so many claims lack support that a report warns of itself."""
-    unsupported, contradicted = _shares(verdicts)
-    return unsupported > MOST_UNSUPPORTED or contradicted > MOST_CONTRADICTED
+def is_borne_out(judged: Iterable[Tallied]) -> bool:
+    """Return whether a report's statements are supported well enough for a completed run.
 
-
-def _shares(verdicts: Mapping[str, int]) -> tuple[float, float]:
-    """Return the shares of unsupported and of contradicted claims among those that were judged."""
-    undecided = (Verdict.UNVERIFIED, Verdict.NOT_ENOUGH_INFORMATION)
-    judged = max(1, sum(count for verdict, count in verdicts.items() if verdict not in undecided))
-    return round(verdicts.get(Verdict.UNSUPPORTED, 0) / judged, 4), round(
-        verdicts.get(Verdict.CONTRADICTED, 0) / judged, 4
+    None is contradicted, none in the answer itself (the first section) is unsupported, and at most a fifth of all cited
+    ones is.
+    """
+    cited = [each for each in judged if each.citations]
+    unsupported = [each for each in cited if each.verdict == Verdict.UNSUPPORTED]
+    return (
+        all(each.verdict != Verdict.CONTRADICTED for each in cited)
+        and all(each.section != cited[0].section for each in unsupported)
+        and len(unsupported) <= MOST_UNSUPPORTED * len(cited)
     )
 
 

@@ -6,12 +6,20 @@ from functools import cached_property
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations
-from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge, without_claims
+from activities.reporting.claims import (
+    CitedWords,
+    FoundClaim,
+    Tallied,
+    count_verdicts,
+    find_claims,
+    judge,
+    without_claims,
+)
 from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.tree import Blocks, CitationPlace, one_line, parse, sentences
 from activities.reporting.words import ReportWords
-from contracts.checking import Correction
+from contracts.checking import Correction, VerificationSummary
 from contracts.evidence import ClaimVerdict, Finding, Source
 from contracts.outcome import Citation, Ending
 from contracts.request import Uncited
@@ -56,6 +64,8 @@ class ReportInputs:
     body: Blocks
     """The draft below its title, with numbers."""
     claims: list[JudgedClaim]
+    checked: VerificationSummary
+    """Figures of the claims."""
     citations: list[Citation]
     """Every number of the run."""
     passages: Mapping[str, QuotedPassage]
@@ -86,9 +96,16 @@ class ReportInputs:
 
     def why(self) -> str:
         """Return why the run ended as it did; what failed comes before how the work happened to stop."""
+        if self.state.ending != self.ending:
+            return self.shortfall()
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
             return self.words("parts_failed" if self.state.failed_branches else "complete_partial")
         return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
+
+    def shortfall(self) -> str:
+        """Return how many statements are not borne out."""
+        count, cited = self.checked.shortfall
+        return self.words("not_borne_out", count=count, all=cited)
 
     def outcome(self) -> str:
         """Return how the run ended."""
@@ -134,14 +151,17 @@ def gather_inputs(
     others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]
     given = {verdict.claim_id: verdict for verdict in verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
+    judged = _judge_all(claims, given, passages, registry, state)
+    checked = _summarize(judged, state, resolved)
     return ReportInputs(
         state=state,
         resolved=resolved,
-        ending=ending,
+        ending=ending.after_check(checked),
         product_version=product_version,
         title=one_line(registry.strip(shorten(title, TITLE_CHARACTERS))),
         body=numbered,
-        claims=_judge_all(claims, given, passages, registry, state),
+        claims=judged,
+        checked=checked,
         citations=citations,
         passages=passages,
         cited=cited,
@@ -208,6 +228,15 @@ def _judge_all(
             judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
         found.append(JudgedClaim(index, claim, judged))
     return found
+
+
+def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
+    """Return the figures of the claims as they are in the report."""
+    tallied = [
+        Tallied(each.judged.verdict, each.judged.method, len(each.claim.numbers), each.claim.section) for each in claims
+    ]
+    figures = count_verdicts(tallied) | {"mode": resolved.verify.value}
+    return state.verification.summary.model_copy(update=figures)
 
 
 def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:

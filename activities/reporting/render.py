@@ -14,7 +14,6 @@ from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import without_markers
-from activities.reporting.claims import count_verdicts
 from activities.reporting.html import compose_html
 from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs
 from activities.reporting.passages import QuotedPassage
@@ -71,7 +70,7 @@ def render(
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
     document = compose_document(inputs, report, html)
-    return RenderedForms(report.written.text, html, document, summary, inputs.citations, summarize(inputs))
+    return RenderedForms(report.written.text, html, document, summary, inputs.citations, inputs.checked)
 
 
 RENDER: Final = f"{__name__}:render_packed"
@@ -242,16 +241,9 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
     }
 
 
-def summarize(inputs: ReportInputs) -> VerificationSummary:
-    """Return the figures of the claims as they are in the report."""
-    judged = [(each.judged.verdict, each.judged.method, len(each.claim.numbers)) for each in inputs.claims]
-    figures = count_verdicts(judged) | {"mode": inputs.resolved.verify.value}
-    return inputs.state.verification.summary.model_copy(update=figures)
-
-
 def _verification(inputs: ReportInputs) -> dict[str, Any]:
     """Return the figures, with what was corrected, reviewed and taken out."""
-    figures, strip = summarize(inputs), inputs.registry.strip
+    figures, strip = inputs.checked, inputs.registry.strip
     return _plain(figures) | {
         "method_counts": figures.methods,
         "verdict_counts": figures.verdicts,

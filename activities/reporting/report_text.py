@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from activities.reporting.claims import needs_warning
 from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
@@ -69,11 +68,14 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
-    checked, say = inputs.state.verification.summary, inputs.words
-    marked = say("not_borne_out") if checked.strict and checked.warning else ""
+    say, why = inputs.words, inputs.why()
+    unchecked = inputs.resolved.verify is Verify.OFF and any(
+        each.judged.verdict is Verdict.UNVERIFIED and each.claim.evidence_ids for each in inputs.claims
+    )
     if inputs.ending.outcome is not Outcome.COMPLETED:
-        return inputs.outcome(), f"{inputs.why()}. {marked}".rstrip()
-    return (say("not_verified"), marked) if marked else None
+        also = inputs.shortfall() if inputs.checked.warning else ""
+        return inputs.outcome(), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
+    return (say("not_verified"), say("not_checked")) if unchecked else None
 
 
 def _without_draft(inputs: ReportInputs) -> Blocks:
@@ -167,13 +169,12 @@ def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
-        care = f"{say('care')} " * needs_warning(Counter(each.judged.verdict.value for each in claims))
         items = [
             f"{say.name('judged', each.judged.verdict)}: {shorten(each.claim.words, 200)}"
             + _because(each.judged.reason, say)
             for each in doubtful
         ]
-        words = care + say("doubtful_model" if by_model else "doubtful")
+        words = say("doubtful_model" if by_model else "doubtful")
         yield Fact(say("fact_doubtful"), words, _first(items, say))
     if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
         yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))

@@ -15,7 +15,7 @@ from temporalio import activity
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.citations import cited_evidence
-from activities.reporting.claims import count_verdicts
+from activities.reporting.claims import Tallied, count_verdicts
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
@@ -116,7 +116,7 @@ class VerifyingActivities:
                 corrections=dict(sorted(Counter(one.action.value for one in corrections).items())),
                 **count_verdicts(
                     [
-                        (given.verdict, given.method, len(each.claim.evidence_ids))
+                        Tallied(given.verdict, given.method, len(each.claim.evidence_ids), each.claim.section)
                         for each, given in zip(found.claims.claims, found.verdicts, strict=True)
                     ]
                 ),

@@ -58,3 +58,31 @@ async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) 
     assert any("Zyzzyva" in one["before"] for one in document["verification"]["corrections"])
     assert {call.role for call in api.calls} >= {"checker", "corrector"}
     assert trial.state.engine_by_role["checker"] == EngineKind.MODEL.value
+
+
+@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("verify", ["light", "off"])
+async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
+    tmp_path: Path, name: str, verify: str
+) -> None:
+    """The outcome follows the verdicts; without a check the report says so below its title (X-8)."""
+    writers = {role.name: "fabricates" for role in declaration(name).roles if role.writes_report}
+    async with MessagesApi(by_role={"synthesizer": "fabricates", **writers}) as api:
+        world = model_world(tmp_path, api.base_url)
+        trial = await begin_trial(world, name, verify=verify)
+        await trial.conduct()
+        document, markdown = await document_of(trial), await trial.report()
+        await world.close()
+    result = trial.state.result
+    assert result is not None
+    notice = next(line for line in markdown.splitlines() if line.startswith(">"))
+    assert document["outcome"] == result.outcome.value == trial.state.status.value
+    if verify == "off":
+        assert result.outcome is Outcome.COMPLETED
+        assert notice.startswith("> **Not verified:** Nobody has checked")
+        return
+    assert result.outcome is Outcome.PARTIAL
+    wrong, cited = result.verification.shortfall
+    assert 0 < wrong <= cited
+    assert f"{wrong} of {cited} statements are not borne out by their sources." in notice
+    assert any(line.startswith(f"{wrong} of {cited} statements not borne out") for line in result.limitations)

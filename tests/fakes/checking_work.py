@@ -209,6 +209,16 @@ def _embroidered(number: int, statement: str) -> str:
     return statement
 
 
+def fabricated_report(prompt: str) -> str:
+    """A report of which no statement is that of its passage."""
+    found = [
+        f"- {match['statement'].strip().rstrip('.')}, which Zyzzyva Incorporated confirmed {markers[0]}."
+        for match in FINDING_LINE.finditer(without_signs(prompt))
+        if (markers := re.findall(r"\[ev-[^\]]+\]", match["markers"]))
+    ]
+    return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *found])
+
+
 def reworded_report(prompt: str) -> str:
     """A report that says what its passages say, in so many other words that rules cannot tell."""
     found = [

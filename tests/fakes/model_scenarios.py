@@ -124,6 +124,13 @@ def betraying(request: ModelRequest) -> Reply:
     return answered(request, hostile_pages.answer(request.role, request.prompt, mark))
 
 
+def fabricates(request: ModelRequest) -> Reply:
+    """The writer adds to each statement somebody whom no source names."""
+    if request.role in ("synthesizer", "scribe"):
+        return answered(request, checking_work.fabricated_report(request.prompt))
+    return good(request)
+
+
 def embroiders(request: ModelRequest) -> Reply:
     """Sensible work, but for a report that says more than its passages."""
     if request.role in ("synthesizer", "scribe"):
@@ -262,6 +269,7 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "gullible": gullible,
     "betraying": betraying,
     "embroiders": embroiders,
+    "fabricates": fabricates,
     "rewords": rewords,
     "lying": lying,
     "believing": believing,

@@ -14,6 +14,7 @@ from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import plural
 from contracts.vocabulary import (
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
@@ -61,6 +62,11 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
             if not is_given_up(error) or state.draft is None:
                 raise
             reason = await _replace_draft(run, reason, reason_of(error))
+    ending = state.ending = ending.after_check(rendered.verification)
+    if rendered.verification.warning:
+        count, cited = rendered.verification.shortfall
+        remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
+        state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
     state.citations = rendered.citations
     state.result = _result(state, rendered, ending)
     state.status = RunStatus(ending.outcome.value)

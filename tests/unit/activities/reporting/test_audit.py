@@ -52,6 +52,7 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "claims": 8,
         "word for word claims": 6,
         "claims judged by rules": 2,
+        "tally of verdicts": 1,
         "findings": 1,
         "numbers in the text": 10,
         "quotations": 6,
@@ -161,6 +162,10 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("## Method", "Nobody knows.\n\n## Method")),
     ("evidence_without_source", ["sources"], lambda items: items[1:]),
+    ("tally_differs", ["verification", "verdict_counts"], {"supported": 8}),
+    ("tally_differs", ["verification", "effective_citations"], 99),
+    ("tally_differs", ["verification", "warning"], True),
+    ("outcome_differs", ["claims", 5, "verdict"], "contradicted"),
     ("malformed", ["schema_version"], 2),
     ("malformed", ["evidence", 0, "quote"], ""),
     ("malformed", ["claims"], None),
@@ -179,7 +184,7 @@ async def test_what_no_rule_can_judge_again_is_counted(
 ) -> None:
     """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
-    assert {problem.kind for problem in result.problems} <= {"claim_altered"}
+    assert {problem.kind for problem in result.problems} <= {"claim_altered", "tally_differs", "outcome_differs"}
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
 

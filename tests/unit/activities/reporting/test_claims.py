@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, number_citations
-from activities.reporting.claims import CitedWords, FoundClaim, find_claims, judge
+from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import parse
-from contracts.evidence import ClaimVerdict, Evidence
+from contracts.checking import VerificationSummary, read_verdicts
+from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from tests.unit.activities.reporting.sample import Sample
 
 SAMPLE = Sample()
@@ -143,3 +144,25 @@ def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     assert [each for claim in claims for each in claim.sentences if each.marks] == marked
     drafted = find_claims(parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([])))
     assert [claim.id for claim in drafted] == [claim.id for claim in claims]
+
+
+@pytest.mark.parametrize(
+    ("answer", "rest", "borne_out"),
+    [
+        ("ss", "ssss", True),
+        ("sn", "unnnn", True),  # one of seven
+        ("ss", "uusss", False),  # two of seven
+        ("us", "ssssssss", False),  # the answer itself
+        ("ss", "cssssssss", False),
+        ("n-", "pppp", True),
+        ("", "", True),
+    ],
+)
+def test_a_report_is_borne_out_or_not(answer: str, rest: str, borne_out: bool) -> None:
+    """A contradiction, an unsupported answer, or a fifth of unsupported statements is too much; doubt alone is not."""
+    judged = [Tallied(verdict, CheckMethod.RULES, 1, "Summary") for verdict in read_verdicts(answer)]
+    judged += [Tallied(verdict, CheckMethod.RULES, 1, "More") for verdict in read_verdicts(rest)]
+    judged += [Tallied(Verdict.UNVERIFIED, CheckMethod.NONE, 0, "Summary")] * 20
+    figures = VerificationSummary.model_validate(count_verdicts(judged))
+    assert figures.warning is not borne_out
+    assert figures.shortfall == ((answer + rest).count("u") + (answer + rest).count("c"), len(answer + rest))
