@@ -234,11 +234,13 @@ def _print_audit(result: AuditResult, name: str) -> None:
 @commands.command("export")
 async def export(
     target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run; for --format also a report.json")] = "last",
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE.zip", help="for --bundle, else ID.zip here", show_default=False)
+    ] = None,
     *,
     bundle: Annotated[
-        Path | None,
-        typer.Option("--bundle", metavar="FILE.zip", help="report and archived texts, for `research audit` elsewhere"),
-    ] = None,
+        bool, typer.Option("--bundle", help="report and archived texts, for `research audit` elsewhere")
+    ] = False,
     quotes_only: Annotated[
         bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
     ] = False,
@@ -254,39 +256,42 @@ async def export(
     hashes. `research audit FILE.zip` checks it without any other file. You may not have the right to pass on the
     texts of others: --quotes-only includes only the quoted passages.
 
+    research export last --bundle                          (ID.zip in this folder)
     research export last --bundle vacuum.zip
     research export last --bundle vacuum.zip --quotes-only
     research export last --format docx --out vacuum.docx
     research export last --format pdf --out vacuum.pdf
     research export last --format bibtex > vacuum.bib      (or csl: CSL-JSON)
     """
-    if (bundle is None) == (form is None):
-        raise CommandError("choose one form: --bundle FILE.zip, or --format docx, pdf, bibtex or csl")
+    if bundle and file is None and target.endswith(".zip"):
+        target, file = "last", Path(target)
+    if bundle == (form is not None):
+        raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if form is not None and form not in EXPORTS:
         raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
-    if quotes_only and bundle is None:
-        raise CommandError("--quotes-only belongs to --bundle: add --bundle FILE.zip")
-    if out is not None and bundle is not None:
-        raise CommandError("--out belongs to --format: --bundle names its file itself")
+    if not bundle and (quotes_only or file is not None):
+        raise CommandError("--quotes-only and FILE.zip belong to --bundle: add it; --format takes --out FILE")
+    if bundle and out is not None:
+        raise CommandError("--out belongs to --format: name the bundle behind --bundle")
     flags = Flags(config=config)
     try:
         if form is None:
-            data = await _bundle(target, flags, quotes_only=quotes_only)
+            research_id, data = await _bundle(target, flags, quotes_only=quotes_only)
+            out = file or Path(f"{research_id}.zip")
         else:
             report = read_report(await _load_report(target, flags))
             data = await asyncio.to_thread(EXPORTS[form], report)
     except ReportUnusable as error:
         raise CommandError(str(error)) from None
-    path = bundle or out
-    if path is None:
+    if out is None:
         if form in ("docx", "pdf") and sys.stdout.isatty():
             raise CommandError(f"a {form} is no text for a terminal: name a file with --out FILE.{form}")
         print_bytes(data)
         return ExitCode.COMPLETED
-    if path.is_dir():
-        raise CommandError(f"{path} is a folder: name a file in it")
-    write_atomically(path, data, umask=umask_of_person())
-    print_progress(str(path))
+    if out.is_dir():
+        raise CommandError(f"{out} is a folder: name a file in it")
+    write_atomically(out, data, umask=umask_of_person())
+    print_progress(str(out))
     return ExitCode.COMPLETED
 
 
@@ -312,7 +317,8 @@ async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]
     return forms
 
 
-async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
+async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> tuple[str, bytes]:
+    """Give the id of a run and its bundle. Raises `CommandError`."""
     async with open_context(flags, reads_only=True) as context:
         run = await context.find(target)
         research_id, forms = run.research_id, await _load_forms(context, run)
@@ -332,10 +338,11 @@ async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> bytes:
             files[text_path(source.text_hash)] = text
     if sum(map(len, files.values())) > BYTE_LIMIT:
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
-    return await asyncio.to_thread(
+    data = await asyncio.to_thread(
         compose_bundle,
         files,
         research_id=report.research_id,
         product_version=report.product_version,
         quotes_only=quotes_only,
     )
+    return research_id, data

@@ -12,6 +12,13 @@ import typer
 from client.cli.errors import run_guarded
 from workers.process_exit import run_to_end
 
+
+def _require_name(value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise typer.BadParameter("it is empty: name a model, or leave the option out")
+    return value
+
+
 RunId = Annotated[
     str, typer.Argument(metavar="ID", help="the run: its id, a unique beginning or the end of it, or `last`")
 ]
@@ -22,7 +29,9 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="one JSON document on standard output, progress on standard error")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, only the result")]
-ModelName = Annotated[str | None, typer.Option("--model", metavar="NAME", help="the model for every role")]
+ModelName = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="the model for every role", callback=_require_name)
+]
 ModelUrl = Annotated[
     str | None, typer.Option("--model-url", metavar="URL", help="an endpoint that speaks the Messages API")
 ]

@@ -239,8 +239,8 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None) -> None:
 
 
 def can_be_resumed(result: ResearchResult) -> bool:
-    """Give whether a run that ended so continues when it is resumed."""
-    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.REFUSED)
+    """Give whether a run that ended so has something left to do when it is resumed."""
+    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.REFUSED)
 
 
 def _request_again(resolved: ResolvedResearch, model: str | None) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _bibtex_entry(number: int, source: ReportSource) -> str:
     kind = BIBTEX_KINDS.get(source.source_type, "misc") if source.venue else "misc"
     published = DATE.match(source.published_at or "")
     fields = {
-        "title": _latex(_title(source)),
+        "title": _bibtex_title(_title(source)),
         "author": " and ".join(_bibtex_name(name) for name in source.authors if _line(name)),
         "journal" if kind == "article" else "howpublished": _latex(source.venue),
         "publisher": _latex(source.publisher),
@@ -63,6 +63,11 @@ def _line(text: str | None) -> str:
 
 def _latex(text: str | None) -> str:
     return _line(text).translate(LATEX)
+
+
+def _bibtex_title(title: str) -> str:
+    """Write a title in which each word with a capital keeps it: BibTeX styles write other words small."""
+    return " ".join(f"{{{_latex(word)}}}" if word != word.lower() else _latex(word) for word in title.split())
 
 
 def _bibtex_name(name: str) -> str:

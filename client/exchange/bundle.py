@@ -104,7 +104,7 @@ class BundleReader:
         try:
             self._archive = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError):
-            remedy = "make a bundle with `research export ID --bundle FILE.zip`"
+            remedy = "make a bundle with `research export ID --bundle`"
             raise BundleUnusable(f"{path} is no ZIP file: {remedy}") from None
         try:
             self._entries = _checked_entries(self._archive.infolist())

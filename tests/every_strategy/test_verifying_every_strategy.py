@@ -86,3 +86,4 @@ async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
     assert 0 < wrong <= cited
     assert f"{wrong} of {cited} statements are not borne out by their sources." in notice
     assert any(line.startswith(f"{wrong} of {cited} statements not borne out") for line in result.limitations)
+    assert not result.resumable, "nothing is left to do"

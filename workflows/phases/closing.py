@@ -62,13 +62,14 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
             if not is_given_up(error) or state.draft is None:
                 raise
             reason = await _replace_draft(run, reason, reason_of(error))
+    incomplete = ending.outcome is not Outcome.COMPLETED
     ending = state.ending = ending.after_check(rendered.verification)
     if rendered.verification.warning:
         count, cited = rendered.verification.shortfall
         remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
         state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
     state.citations = rendered.citations
-    state.result = _result(state, rendered, ending)
+    state.result = _result(state, rendered, ending, resumable=incomplete)
     state.status = RunStatus(ending.outcome.value)
     text = f"{ending.outcome.value}: {ending.stop_reason.value}"
     run.note("run.finished", text, outcome=ending.outcome.value)
@@ -212,12 +213,13 @@ async def _save_closed(run: ResearchRun) -> None:
             run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
 
 
-def _result(state: ResearchState, rendered: RenderedReport, ending: Ending) -> ResearchResult:
+def _result(state: ResearchState, rendered: RenderedReport, ending: Ending, *, resumable: bool) -> ResearchResult:
     return result_of(
         state,
         ending.outcome,
         ending.stop_reason,
         ending.ended_at,
+        resumable=resumable,
         completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),

@@ -84,6 +84,7 @@ def result_of(
     state: ResearchState, outcome: Outcome, reason: StopReason, ended_at: str, **fields: Any
 ) -> ResearchResult:
     """Return the result of a run: its figures, its lasting notes, and further fields of the result."""
+    fields = {"resumable": outcome is not Outcome.COMPLETED} | fields
     return ResearchResult(
         research_id=state.resolution.research_id,
         outcome=outcome,
@@ -92,7 +93,6 @@ def result_of(
         usage=state.usage,
         degraded=state.degraded,
         failed_branches=state.failed_branches,
-        resumable=outcome is not Outcome.COMPLETED,
         started_at=state.started_at,
         ended_at=ended_at,
         metadata=state.resolution.metadata,

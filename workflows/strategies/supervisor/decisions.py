@@ -276,7 +276,7 @@ def _after_synthesis(state: ResearchState, gate: GateResult, reflection: Supervi
 def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
     follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
     if SupervisorPosition.read(state).recommended is False:
-        return _pause(gate, Action.COMPLETE, "the refiner advises against another iteration")
+        return _pause(gate, Action.COMPLETE, "more searching would not help")
     if not follow_ups or not should_iterate(state):
         return _pause(gate, Action.COMPLETE, "the refinement found nothing new to search for")
     return _pause(gate, Action.ITERATE, plural(len(follow_ups), "follow-up query"))

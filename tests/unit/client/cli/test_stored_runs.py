@@ -171,7 +171,9 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     refused = done.model_copy(update={"outcome": Outcome.REFUSED, "limitations": ["no corpus"]})
     known = RunInfo("r-1", states.state())
     require_resumable(known, None)
-    require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL}))
+    require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL, "resumable": True}))
+    with pytest.raises(CommandError, match="is partial"):  # its statements are not borne out: nothing is left to do
+        require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL}))
     for run, closed, problem in (
         (known, done, "see `research report r-1`"),
         (known, refused, "was refused: no corpus"),

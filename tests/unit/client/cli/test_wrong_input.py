@@ -63,6 +63,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ([*RUN, "--out", "manual/vacuum.md/x"], 4, "choose another --out"),
         ([*RUN, "--model", "m"], 2, "set ANTHROPIC_API_KEY, or name its endpoint"),
         ([*RUN, *NO_MODEL], 7, "the model endpoint 127.0.0.1:1 cannot be used now"),
+        ([*RUN, "--model", ""], 2, "it is empty: name a model, or leave the option out"),
         ([*RUN, *NO_MODEL, "--quiet"], 7, "check --model-url or ANTHROPIC_BASE_URL"),
         ([*RUN, *NO_MODEL, "--dry-run"], 7, "or use no model: --engine extractive"),
         ([*RUN, "--config", "nothing.toml"], 2, "nothing.toml: there is no such file"),

@@ -30,7 +30,8 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
     """Braces, backslashes and line ends in a title end no field and begin no entry."""
     library = bibtexparser.parse_string(to_bibtex(report_of()).decode())
     assert library.failed_blocks == []
-    assert [plain(entry["title"]) for entry in library.entries] == [one_line(title) for title in TITLES]
+    titles = [re.sub(r"(?<!\S)\{(\S*)\}(?!\S)", r"\1", entry["title"]) for entry in library.entries]
+    assert [plain(title) for title in titles] == [one_line(title) for title in TITLES]
     assert [entry.key for entry in library.entries] == [f"src-{number:032x}" for number in range(1, len(TITLES) + 1)]
     first = library.entries[0]
     assert first.entry_type == "article"
@@ -38,6 +39,14 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
     assert (first["year"], first["month"], first["urldate"]) == ("2025", "03", "2026-11-21")
     assert first["doi"] == r"10.1000/18\_2"
     assert first["author"].startswith("A. Writer and {Black and White} and {Last, First} and ")
+
+
+def test_bibtex_keeps_the_capitals_of_a_title() -> None:
+    """A style that writes titles small leaves words in braces as they are."""
+    report = report_of()
+    titled = report.sources[0].model_copy(update={"title": "The limits of SQLite & PostgreSQL"})
+    report = report.model_copy(update={"sources": [titled, *report.sources[1:]]})
+    assert "title = {{The} limits of {SQLite} \\& {PostgreSQL}}," in to_bibtex(report).decode()
 
 
 def test_csl_has_one_item_for_each_cited_source() -> None:

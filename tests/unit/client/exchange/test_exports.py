@@ -59,6 +59,8 @@ def ran(*arguments: str) -> tuple[int, str]:
 @pytest.mark.usefixtures("home")
 def test_a_bundle_of_a_run_passes_its_audit() -> None:
     """From the store to a file that stands for itself."""
+    assert ran("export", "last", "--bundle") == (0, f"{RESEARCH_ID}.zip\n")
+    assert ran("export", "--bundle", "b.zip") == (0, "b.zip\n")
     assert ran("export", "last", "--bundle", "b.zip") == (0, "b.zip\n")
     with zipfile.ZipFile("b.zip") as archive:
         assert sorted(archive.namelist())[:4] == [
@@ -89,10 +91,10 @@ def test_each_format_is_written_to_a_file(form: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["last"], 2, "--bundle FILE.zip, or --format"),
-        (["last", "--bundle", "b.zip", "--format", "pdf"], 2, "--bundle FILE.zip, or --format"),
+        (["last"], 2, "choose one form: --bundle, or --format"),
+        (["last", "--bundle", "b.zip", "--format", "pdf"], 2, "choose one form: --bundle, or --format"),
         (["last", "--format", "odt"], 2, "--format is one of docx, pdf, bibtex, csl"),
-        (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only belongs to --bundle"),
+        (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only and FILE.zip belong to --bundle"),
         (["last", "--bundle", "b.zip", "--out", "c.zip"], 2, "--out belongs to --format"),
         (["last", "--bundle", "."], 2, "is a folder"),
         (["unknown", "--bundle", "b.zip"], 2, "research list"),
