@@ -158,6 +158,9 @@ def resume_state(
     Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
     """
     hasty = set(state.hasty_analyses)
+    # What was concluded from a search that failed does not hold once the search is made again.
+    failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
+    state.gaps = [gap for gap in state.gaps if gap.origin.removeprefix("sub_query:") not in failed]
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
     repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
@@ -165,15 +168,13 @@ def resume_state(
     state.resolved = resolved
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
-    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty]
-    state.hasty_analyses = []
+    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty | failed]
     state.degraded = state.degraded if interrupted else []
     state.failed_branches = state.failed_branches if interrupted and not repeated else []
     # Who was waited for is asked again, and given as much time as at first.
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
-    state.limitations, state.last_failure = [], ""
-    state.result = None
-    state.fallbacks, state.lost_providers = {}, {}
+    state.limitations, state.last_failure, state.result = [], "", None
+    state.hasty_analyses, state.fallbacks, state.lost_providers = [], {}, {}
     # A task that failed is given again where the strategy still wants it.
     state.agents = [
         record.model_copy(update={"status": AgentStatus.CUT_OFF}) if record.status is AgentStatus.FAILED else record

@@ -299,17 +299,22 @@ def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
 def resumed_plan(state: ResearchState, skipped: Sequence[str]) -> Plan:
     """Return the plan of a resumed run: ended agents remain ended, skipped steps remain skipped.
 
-    Steps whose agents failed, or ended early by a limit that may be higher now, wait for others.
+    Steps whose agents failed, ended early by a limit that may be higher now, or have searches that failed, wait for
+    others.
     """
     plan = without_steps(state.plan, [step for step in state.plan.steps if step.id in set(skipped)])
     by_agent = {record.task.plan_node: record for record in state.agents}
-    plan = plan.with_nodes(
-        *(
-            task.model_copy(update={"status": NodeStatus.FAILED if _is_spent(record) else STATUS_OF[record.status]})
-            for task in tasks_of(plan)
-            if (record := by_agent.get(task.id))
+    tasks = {
+        task.id: task.model_copy(
+            update={"status": NodeStatus.FAILED if _has_failures(record) else STATUS_OF[record.status]}
         )
-    )
+        for task in tasks_of(plan)
+        if (record := by_agent.get(task.id))
+    }
+    failed = {task.parent for task in tasks.values() if task.status is NodeStatus.FAILED}
+    reopened = [step for step in plan.steps if step.id in failed and step.status is NodeStatus.COMPLETED]
+    executing = (step.model_copy(update={"status": NodeStatus.EXECUTING}) for step in reopened)
+    plan = plan.with_nodes(*tasks.values(), *executing)
     return with_steps_updated(plan, {})
 
 
@@ -322,6 +327,10 @@ def spent_limit(state: ResearchState) -> StopReason | None:
 
 def _is_spent(record: AgentRecord) -> bool:
     return record.result is not None and record.is_over and record.result.stop_reason in SPENT_LIMITS
+
+
+def _has_failures(record: AgentRecord) -> bool:
+    return _is_spent(record) or (record.is_over and record.result is not None and bool(record.result.failed_branches))
 
 
 def with_closed_gaps(
