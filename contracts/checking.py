@@ -204,22 +204,18 @@ def read_verdicts(letters: str) -> list[Verdict]:
     return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
 
 
-class VerificationSummary(Contract):
-    """Check of a report's claims, in figures."""
+class CheckFigures(Contract):
+    """Figures of the check of a report's claims, as the run and `report.json` have them."""
 
     mode: str = ""
     """`off`, `light` or `full`."""
     claims: int = 0
     uncited_claims: int = 0
-    verdicts: dict[str, int] = {}
-    methods: dict[str, int] = {}
     unsupported_share: float = 0.0
     contradicted_share: float = 0.0
-    """Share of the judged claims, as above."""
+    """Shares of the judged claims."""
     effective_citations: int = 0
     """Citations of claims that are supported."""
-    corrections: dict[str, int] = {}
-    """By action."""
     not_reached: int = 0
     """Claims for a checker that were not judged, for time, a limit or a person."""
     warning: bool = False
@@ -227,6 +223,15 @@ class VerificationSummary(Contract):
     unsupported: the run is not `completed`."""
     strict: bool = False
     """True if a report with a warning is corrected once more."""
+
+
+class VerificationSummary(CheckFigures):
+    """Check of a report's claims, in figures."""
+
+    verdicts: dict[str, int] = {}
+    methods: dict[str, int] = {}
+    corrections: dict[str, int] = {}
+    """By action."""
 
     @property
     def shortfall(self) -> tuple[int, int]:

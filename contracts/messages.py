@@ -4,7 +4,6 @@ from typing import Final
 
 from pydantic import Field
 
-from contracts.addresses import evidence_id
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
 from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
@@ -15,6 +14,13 @@ from contracts.resolved import Permission, ResolvedResearch
 from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
+
+
+class RunRequest(CompactModel):
+    """The run that an activity works for, and its tenant."""
+
+    research_id: str
+    tenant: str = "default"
 
 
 class PrepareRequest(CompactModel):
@@ -47,11 +53,9 @@ class SessionRef(CompactModel):
     research_id: str
 
 
-class TurnRequest(CompactModel):
+class TurnRequest(RunRequest):
     """A run that wants to begin."""
 
-    research_id: str
-    tenant: str = "default"
     known_place: int = 0
     """Place in the queue as the run knows it; 0 for none yet."""
 
@@ -67,11 +71,9 @@ class QueueTurn(CompactModel):
     """Time until the next request for the place."""
 
 
-class SearchRequest(CompactModel):
+class SearchRequest(RunRequest):
     """One query to one provider."""
 
-    research_id: str
-    tenant: str = "default"
     operation: str
     provider: str
     corpus: str | None = None
@@ -192,11 +194,9 @@ class ReadRecord(CompactModel):
     """Hash of the stored entry about it; None: all is here."""
 
 
-class CheckProvidersRequest(CompactModel):
+class CheckProvidersRequest(RunRequest):
     """Search providers to be checked before a run begins."""
 
-    research_id: str
-    tenant: str = "default"
     providers: list[str]
     permission: Permission | None = None
     """Without a valid one no call is made."""
@@ -220,11 +220,9 @@ class StateChange(CompactModel):
     """The change as compressed JSON in base85."""
 
 
-class SaveRequest(CompactModel):
+class SaveRequest(RunRequest):
     """A checkpoint."""
 
-    research_id: str
-    tenant: str = "default"
     change: StateChange
     closed: bool = False
     """True for the last save of a run."""
@@ -232,11 +230,9 @@ class SaveRequest(CompactModel):
     """True where the run waits for a person: another one may begin in its place."""
 
 
-class RenderRequest(CompactModel):
+class RenderRequest(RunRequest):
     """Make the three forms of the report from the state (whose `draft` names the text)."""
 
-    research_id: str
-    tenant: str = "default"
     change: StateChange
 
 
@@ -258,12 +254,9 @@ class RenderedReport(CompactModel):
         return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
 
 
-class DocumentPieceRequest(CompactModel):
-    """A piece of a stored document, for clients that reach only the engine."""
+class DocumentPieceRequest(RunRequest):
+    """A piece of a stored document, for clients that reach only the engine; another tenant's run has none."""
 
-    research_id: str
-    tenant: str = "default"
-    """Whose run it is: another tenant's has no document."""
     name: str
     """`report.md`, `report.html`, `report.json`, `session.json`, or a source id."""
     offset: int = 0
@@ -278,11 +271,9 @@ class DocumentPiece(CompactModel):
     size: int = 0
 
 
-class ExtractClaimsRequest(CompactModel):
+class ExtractClaimsRequest(RunRequest):
     """Find the claims of the newest draft, and judge by rules where they can."""
 
-    research_id: str
-    tenant: str = "default"
     change: StateChange
     answers: list[str] = []
     """Hashes of the entries of earlier answers."""
@@ -299,11 +290,9 @@ class ExtractedClaims(CompactModel):
     claims: int = 0
 
 
-class FinalizeVerificationRequest(CompactModel):
+class FinalizeVerificationRequest(RunRequest):
     """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
 
-    research_id: str
-    tenant: str = "default"
     mode: str = ""
     strict: bool = False
     by_model: bool = True
@@ -340,11 +329,9 @@ class FinalizedVerification(CompactModel):
     """Queries for the most important claims without another passage in any text."""
 
 
-class ApplyRequest(CompactModel):
+class ApplyRequest(RunRequest):
     """Put proposals of a corrector and of rules into the draft, to be checked."""
 
-    research_id: str
-    tenant: str = "default"
     by_model: bool = True
     claims_entry: str
     verdicts_entry: str
@@ -354,11 +341,9 @@ class ApplyRequest(CompactModel):
     answers: list[str] = []
 
 
-class JoinRequest(CompactModel):
+class JoinRequest(RunRequest):
     """Sections that were written apart, and the frame around them."""
 
-    research_id: str
-    tenant: str = "default"
     frame: ReportDraft
     sections: list[DocumentRef]
     headings: list[str]
@@ -369,11 +354,9 @@ SPANS_PER_QUESTION: Final = 8
 SPANS_PER_SOURCE: Final = 3
 
 
-class SelectionRequest(CompactModel):
+class SelectionRequest(RunRequest):
     """Questions that evidence is selected for."""
 
-    research_id: str
-    tenant: str = "default"
     language: str = "en"
     questions: list[str]
     """Texts of claims, or questions that sections answer."""
@@ -414,12 +397,8 @@ class SelectedEvidence(CompactModel):
         """The passages that can be cited, by question; `request` is the original one."""
         return [
             [
-                Evidence(
-                    id=evidence_id(request.sources[span.source].id, span.start, span.end),
-                    source_id=request.sources[span.source].id,
-                    start=span.start,
-                    end=span.end,
-                    entry=self.entry,
+                PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end).evidence(
+                    self.entry
                 )
                 for span in found
                 if not span.snippet_based

@@ -6,14 +6,13 @@ that needs the details gets the hashes and loads the entries (`providers.storage
 
 from typing import Any, Final, TypeVar
 
-from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
+from contracts.addresses import canonical_url, doi_of, finding_id
 from contracts.base import CompactModel
 from contracts.evidence import (
     DocumentRef,
     Evidence,
     Finding,
     FindingLabel,
-    PassagePlace,
     SearchHit,
     SectionHint,
     SourceAssessment,
@@ -109,9 +108,7 @@ def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
     """
     given = {source.id: source.quality for source in request.sources}
     seen_all = set(given) == set(output.analyzed_source_ids or ())
-    place_of = {
-        item.id: PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in output.evidence
-    }
+    place_of = {item.id: item.place for item in output.evidence}
     return output.model_copy(
         update={
             "labels": [
@@ -138,16 +135,7 @@ def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> Analyzer
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
     for label in output.labels:
-        passages = [
-            Evidence(
-                id=evidence_id(place.source_id, place.start, place.end),
-                source_id=place.source_id,
-                start=place.start,
-                end=place.end,
-                entry=output.entry,
-            )
-            for place in label.places
-        ]
+        passages = [place.evidence(output.entry) for place in label.places]
         evidence |= {passage.id: passage for passage in passages}
         keys = [passage.id for passage in passages]
         findings.append(

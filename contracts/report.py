@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from contracts.base import BoundedList, Contract
-from contracts.checking import Correction, ReviewSummary
+from contracts.checking import CheckFigures, Correction, ReviewSummary
 from contracts.outcome import AgentDecision
 from contracts.vocabulary import ReportKind
 
@@ -163,21 +163,11 @@ class ReportQuery(Contract):
     result_count: int | None = None
 
 
-class ReportVerification(Contract):
-    """Figures of the check of the claims; shares are of those that were judged."""
+class ReportVerification(CheckFigures):
+    """Check of the claims, with what was corrected, reviewed and taken out."""
 
-    mode: str = ""
-    claims: int = 0
-    uncited_claims: int = 0
     method_counts: dict[str, int] = {}
     verdict_counts: dict[str, int] = {}
-    unsupported_share: float = 0.0
-    contradicted_share: float = 0.0
-    effective_citations: int = 0
-    """Citations of claims that are supported."""
-    warning: bool = False
-    strict: bool = False
-    not_reached: int = 0
     correction_counts: dict[str, int] = {}
     corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None

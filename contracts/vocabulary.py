@@ -34,7 +34,6 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     AWAITING_CLARIFICATION = "awaiting_clarification"
     AWAITING_APPROVAL = "awaiting_approval"
-    CANCELLING = "cancelling"
     COMPLETED = "completed"
     PARTIAL = "partial"
     EMPTY = "empty"
@@ -159,7 +158,6 @@ class SourceStatus(StrEnum):
     """State of a source."""
 
     FULL = "full"
-    SNIPPET_ONLY = "snippet_only"
     FAILED = "failed"
     NOT_FETCHED = "not_fetched"
 

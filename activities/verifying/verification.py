@@ -25,7 +25,7 @@ from activities.verifying.correction import apply, choose, find_doubtful
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, PassagePlace, ReportDraft, Verdict, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, ReportDraft, Verdict, VerdictsEntry
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -124,7 +124,7 @@ class VerifyingActivities:
             verdicts=checking.write_verdicts(one.verdict for one in found.verdicts),
             draft=draft,
             evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
-            evidence=[PassagePlace(source_id=item.source_id, start=item.start, end=item.end) for item in fresh],
+            evidence=[item.place for item in fresh],
             doubtful_entry=await self._written(found.doubtful),
             sizes=[_size(claim) for claim in found.doubtful.claims],
             queries=[shorten(one.asked.text, 200) for one in found.doubtful.claims if _needs_source(one)][:3],
