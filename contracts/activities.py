@@ -6,35 +6,10 @@ Workflows call them, and `activities/` registers the implementations under the s
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from contracts import messages
 from contracts.agents import PrepareAgentRequest, PreparedAgent
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
-from contracts.messages import (
-    ApplyRequest,
-    CheckedProviders,
-    CheckProvidersRequest,
-    DocumentPiece,
-    DocumentPieceRequest,
-    ExtractClaimsRequest,
-    ExtractedClaims,
-    FinalizedVerification,
-    FinalizeVerificationRequest,
-    JoinRequest,
-    Prepared,
-    PrepareRequest,
-    QueueTurn,
-    ReadRecord,
-    ReadRequest,
-    RenderedReport,
-    RenderRequest,
-    SaveRequest,
-    SearchRequest,
-    SearchResponse,
-    SelectedEvidence,
-    SelectionRequest,
-    SessionRef,
-    TurnRequest,
-)
 
 I = TypeVar("I", bound=CompactModel)
 O = TypeVar("O")
@@ -49,33 +24,35 @@ class ActivitySpec(Generic[I, O]):
     result: type[O]
 
 
-PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", PrepareRequest, Prepared)
+PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", messages.PrepareRequest, messages.Prepared)
 """Resolve the request against the workers' configuration; load the session to go on from."""
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, PreparedAgent)
 """Store the resolution of an agent for its calls."""
-CHECK_PROVIDERS: Final = ActivitySpec("check_providers", CheckProvidersRequest, CheckedProviders)
+CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, messages.CheckedProviders)
 """Find out which providers can be reached from the workers that search."""
-TAKE_TURN: Final = ActivitySpec("take_turn", TurnRequest, QueueTurn)
+TAKE_TURN: Final = ActivitySpec("take_turn", messages.TurnRequest, messages.QueueTurn)
 """Ask whether a run may begin."""
-SEARCH: Final = ActivitySpec("search", SearchRequest, SearchResponse)
+SEARCH: Final = ActivitySpec("search", messages.SearchRequest, messages.SearchResponse)
 """Send one query to one provider."""
-READ_SOURCE: Final = ActivitySpec("read_source", ReadRequest, ReadRecord)
+READ_SOURCE: Final = ActivitySpec("read_source", messages.ReadRequest, messages.ReadRecord)
 """Fetch, extract and archive one document."""
-SELECT_EVIDENCE: Final = ActivitySpec("select_evidence", SelectionRequest, SelectedEvidence)
+SELECT_EVIDENCE: Final = ActivitySpec("select_evidence", messages.SelectionRequest, messages.SelectedEvidence)
 """Choose passages for claims or sections from whole stored texts."""
-JOIN_REPORT: Final = ActivitySpec("join_report", JoinRequest, ReportDraft)
+JOIN_REPORT: Final = ActivitySpec("join_report", messages.JoinRequest, ReportDraft)
 """Put sections that were written apart into their frame."""
-SAVE_SESSION: Final = ActivitySpec("save_session", SaveRequest, SessionRef)
+SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, messages.SessionRef)
 """Write a checkpoint."""
-RENDER_REPORT: Final = ActivitySpec("render_report", RenderRequest, RenderedReport)
+RENDER_REPORT: Final = ActivitySpec("render_report", messages.RenderRequest, messages.RenderedReport)
 """Number the citations and render Markdown, HTML and JSON."""
-EXTRACT_CLAIMS: Final = ActivitySpec("extract_claims", ExtractClaimsRequest, ExtractedClaims)
+EXTRACT_CLAIMS: Final = ActivitySpec("extract_claims", messages.ExtractClaimsRequest, messages.ExtractedClaims)
 """Find the claims of a draft, and those among them for a checker."""
-FINALIZE_VERIFICATION: Final = ActivitySpec("finalize_verification", FinalizeVerificationRequest, FinalizedVerification)
+FINALIZE_VERIFICATION: Final = ActivitySpec(
+    "finalize_verification", messages.FinalizeVerificationRequest, messages.FinalizedVerification
+)
 """Put verdicts together, and choose the corrections that stay."""
-APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", ApplyRequest, ExtractedClaims)
+APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", messages.ApplyRequest, messages.ExtractedClaims)
 """Put proposals into a draft, and find its claims for a checker."""
-READ_DOCUMENT: Final = ActivitySpec("read_document", DocumentPieceRequest, DocumentPiece)
+READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceRequest, messages.DocumentPiece)
 """Serve a stored document in pieces."""
 
 ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (

@@ -395,13 +395,9 @@ class SelectedEvidence(CompactModel):
 
     def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
         """The passages that can be cited, by question; `request` is the original one."""
-        return [
-            [
-                PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end).evidence(
-                    self.entry
-                )
-                for span in found
-                if not span.snippet_based
-            ]
-            for found in self.spans
-        ]
+
+        def cited(span: SelectedSpan) -> Evidence:
+            place = PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end)
+            return place.evidence(self.entry)
+
+        return [[cited(span) for span in found if not span.snippet_based] for found in self.spans]

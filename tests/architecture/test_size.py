@@ -21,7 +21,7 @@ BUDGET = {
     "client/cli": 3_200,
     "client/exchange": 400,
     "client/view": 500,
-    "contracts": 3_800,
+    "contracts": 3_700,
     "contracts/strategies": 250,
     "providers": 500,
     "providers/extractive": 800,

@@ -12,11 +12,11 @@ from typing import Any, Final
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.addresses import evidence_id, sub_query_id
+from contracts.addresses import sub_query_id
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification, read_verdicts
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
-from contracts.evidence import Evidence, Verdict
+from contracts.evidence import Verdict
 from contracts.messages import (
     ApplyRequest,
     ExtractClaimsRequest,
@@ -306,9 +306,8 @@ class _ClaimChecks:
             for action, count in concluded.summary.corrections.items():
                 run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
-            identity = evidence_id(place.source_id, place.start, place.end)
-            passage = Evidence(id=identity, entry=concluded.evidence_entry, **place.model_dump())
-            state.evidence.setdefault(identity, passage)
+            passage = place.evidence(concluded.evidence_entry)
+            state.evidence.setdefault(passage.id, passage)
         state.verdicts_entry = concluded.verdicts_entry
         known = {name: getattr(concluded, name) for name in (*entries, "summary")}
         state.verification = state.verification.model_copy(update=known)
