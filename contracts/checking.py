@@ -204,8 +204,8 @@ def read_verdicts(letters: str) -> list[Verdict]:
     return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
 
 
-class CheckFigures(Contract):
-    """Figures of the check of a report's claims, as the run and `report.json` have them."""
+class VerificationSummary(Contract):
+    """Check of a report's claims, in figures."""
 
     mode: str = ""
     """`off`, `light` or `full`."""
@@ -223,20 +223,15 @@ class CheckFigures(Contract):
     unsupported: the run is not `completed`."""
     strict: bool = False
     """True if a report with a warning is corrected once more."""
-
-
-class VerificationSummary(CheckFigures):
-    """Check of a report's claims, in figures."""
-
-    verdicts: dict[str, int] = {}
-    methods: dict[str, int] = {}
-    corrections: dict[str, int] = {}
+    verdict_counts: dict[str, int] = {}
+    method_counts: dict[str, int] = {}
+    correction_counts: dict[str, int] = {}
     """By action."""
 
     @property
     def shortfall(self) -> tuple[int, int]:
         """Statements that are not borne out, and all that cite something."""
-        wrong = sum(self.verdicts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
+        wrong = sum(self.verdict_counts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
         return wrong, self.claims - self.uncited_claims
 
 

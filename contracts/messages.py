@@ -361,7 +361,6 @@ class SelectionRequest(RunRequest):
     questions: list[str]
     """Texts of claims, or questions that sections answer."""
     sources: list[SourceExtract]
-    """Sources with a stored text, or with the snippet of a search only."""
     per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
     per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
     """For one question."""
@@ -371,33 +370,14 @@ class SelectionRequest(RunRequest):
         return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
 
 
-class SelectedSpan(CompactModel):
-    """A passage by its place: `text[start:end]` of the source with that number in the request."""
-
-    source: int = Field(ge=0)
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
-    relevance: float = 0.0
-    """Share of the question, 0 to 1, and the bonus of a shared figure."""
-    numeric: bool = False
-    """True if it has a figure of the question."""
-    snippet_based: bool = False
-    """True if it is from the snippet of a search, without the page: never to be cited."""
-
-
 class SelectedEvidence(CompactModel):
     """Passages for each question, the best first."""
 
     entry: str | None = None
     """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    spans: list[list[SelectedSpan]] = []
+    places: list[list[PassagePlace]] = []
     """By question, in their order."""
 
-    def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
-        """The passages that can be cited, by question; `request` is the original one."""
-
-        def cited(span: SelectedSpan) -> Evidence:
-            place = PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end)
-            return place.evidence(self.entry)
-
-        return [[cited(span) for span in found if not span.snippet_based] for found in self.spans]
+    def evidence(self) -> list[list[Evidence]]:
+        """The passages by question."""
+        return [[place.evidence(self.entry) for place in found] for found in self.places]

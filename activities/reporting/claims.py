@@ -192,8 +192,8 @@ def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
     return {
         "claims": len(judged),
         "uncited_claims": sum(not each.citations for each in judged),
-        "verdicts": dict(sorted(verdicts.items())),
-        "methods": dict(sorted(Counter(each.method for each in judged).items())),
+        "verdict_counts": dict(sorted(verdicts.items())),
+        "method_counts": dict(sorted(Counter(each.method for each in judged).items())),
         "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
         "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),

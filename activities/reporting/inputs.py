@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations
@@ -30,7 +31,6 @@ from contracts.texts import shorten
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
-from providers.verification.contradictions import find_contradictions
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def gather_inputs(
         unread=[source for source in others if source.status is not SourceStatus.FULL],
         skipped=list(skipped),
         registry=registry,
-        contradictions=_contradictions(state, resolved.language),
+        contradictions=_contradictions(state.findings),
         corrections=corrections,
         replaced_list=len(body) < len(blocks),
         uncited_removed=len(removed),
@@ -239,16 +239,7 @@ def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: Re
     return state.verification.summary.model_copy(update=figures)
 
 
-def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:
-    """Return what the analyses linked, and what rules find between findings of different ones."""
-    findings = state.findings
-    place = {finding.id: number for number, finding in enumerate(findings)}
-    linked = {
-        (min(place[one.id], place[other]), max(place[one.id], place[other]))
-        for one in findings
-        for other in one.contradicts
-        if other in place
-    }
-    sources = [finding.source_ids for finding in findings]
-    linked |= set(find_contradictions([finding.statement for finding in findings], sources, language))
-    return [(findings[one], findings[other]) for one, other in sorted(linked)]
+def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
+    """Return the findings that an analysis linked, each pair once."""
+    pairs = combinations(findings, 2)
+    return [(one, other) for one, other in pairs if other.id in one.contradicts or one.id in other.contradicts]

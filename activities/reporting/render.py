@@ -245,9 +245,6 @@ def _verification(inputs: ReportInputs) -> dict[str, Any]:
     """Return the figures, with what was corrected, reviewed and taken out."""
     figures, strip = inputs.checked, inputs.registry.strip
     return _plain(figures) | {
-        "method_counts": figures.methods,
-        "verdict_counts": figures.verdicts,
-        "correction_counts": figures.corrections,
         "corrections": [
             _plain(each) | {"before": strip(each.before), "after": strip(each.after), "reason": strip(each.reason)}
             for each in inputs.corrections

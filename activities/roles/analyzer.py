@@ -1,6 +1,6 @@
 """An analysis grounded in stored text: each finding with passages that are there word for word."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from activities.roles.grounding import Headings, RoleWork, evidence_at, find_quote
@@ -13,7 +13,6 @@ from contracts.lenient import line_of
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
 from contracts.texts import plural
 from contracts.vocabulary import Confidence, EngineKind
-from providers.verification.contradictions import find_contradictions
 
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
@@ -47,7 +46,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     # A model read as many as fit into its prompt.
     read = shown_sources(work.request) if work.account.engine is EngineKind.MODEL else work.request.sources
     return AnalyzerResult(
-        findings=_linked(list(findings.values()), claimed, work.request.language),
+        findings=_linked(list(findings.values()), claimed),
         evidence=[item for item in grounding.evidence.values() if item.id in used],
         gaps=work.answer.fitted(work.request, work.warnings).gaps,
         quality_updates=list(_quality_updates(work)),
@@ -56,15 +55,17 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     )
 
 
-def _linked(findings: Sequence[Finding], claimed: Iterable[tuple[str, str]], language: str) -> list[Finding]:
-    """The findings, each with those that it contradicts: by the analyzer's word, and by rules."""
-    by_rules = find_contradictions([one.statement for one in findings], [one.source_ids for one in findings], language)
-    pairs = {*claimed, *((findings[one].id, findings[other].id) for one, other in by_rules)}
-    linked = [
-        [other.id for other in findings if other is not one and {(one.id, other.id), (other.id, one.id)} & pairs]
+def _linked(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:
+    """The findings, each with those that contradict it, or that it contradicts, by the analyzer's word."""
+    opposed = {*pairs, *((other, one) for one, other in pairs)}
+    return [
+        one.model_copy(
+            update={
+                "contradicts": [other.id for other in findings if other is not one and (one.id, other.id) in opposed]
+            }
+        )
         for one in findings
     ]
-    return [one.model_copy(update={"contradicts": ids}) for one, ids in zip(findings, linked, strict=True)]
 
 
 class _Grounding:

@@ -175,7 +175,7 @@ def find_candidates(
 ) -> tuple[list[list[checking.ShownPassage]], list[Evidence]]:
     """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
     sources = [source for source in material.entry.sources if source.text.hash in material.texts]
-    texts = [(source.id, material.texts[source.text.hash]) for source in sources]
+    texts = {source.id: material.texts[source.text.hash] for source in sources}
     words = [each.claim.text for each in claims]
     chosen = choose_passages(words, texts, material.entry.language, MOST_CANDIDATES + 1, MOST_OF_A_SOURCE)
     known = material.evidence
@@ -183,10 +183,9 @@ def find_candidates(
     found: list[list[checking.ShownPassage]] = []
     for each, passages in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.claim.evidence_ids]
-        fitting = [(span, one) for span, one in passages if not any(_contains(item, one) for item in cited)]
-        fresh |= {one.id: one for _, one in fitting if one.id not in known}
-        shown = [show_passage(one, sources[span.text], texts[span.text][1]) for span, one in fitting]
-        found.append(shown[:MOST_CANDIDATES])
+        fitting = [one for one in passages if not any(_contains(item, one) for item in cited)][:MOST_CANDIDATES]
+        fresh |= {one.id: one for one in fitting if one.id not in known}
+        found.append([show_passage(one, material.sources[one.source_id], texts[one.source_id]) for one in fitting])
     return found, list(fresh.values())
 
 

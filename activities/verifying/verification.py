@@ -113,7 +113,7 @@ class VerifyingActivities:
                 mode=request.mode,
                 strict=request.strict,
                 not_reached=request.unreached,
-                corrections=dict(sorted(Counter(one.action.value for one in corrections).items())),
+                correction_counts=dict(sorted(Counter(one.action.value for one in corrections).items())),
                 **count_verdicts(
                     [
                         Tallied(given.verdict, given.method, len(each.claim.evidence_ids), each.claim.section)

@@ -9,19 +9,12 @@ from itertools import product
 from typing import Final
 
 from providers.verification.units import (
-    COUNTED_BY,
-    EACH,
-    FRACTIONS,
     LONGEST_UNIT,
     MONEY,
     MONEY_SUFFIXES,
     MONTHS,
     NUMBER_WORDS,
-    ONE,
-    ORDINALS,
-    RATES,
     SCALES,
-    TIMES,
     UNITS,
 )
 
@@ -39,10 +32,7 @@ TIME: Final = re.compile(
 CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
-PER: Final = "per"
-"""The unit of what something is counted by (`a year`), in seconds."""
 CENT: Final = "cent"
-SECONDS: Final = {"second": 1.0, "month": 365.25 * 86400 / 12}
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 ABOUT_SHARE: Final = 0.05
 """Tolerance of a number that is called rough."""
@@ -109,13 +99,9 @@ def compare(claim: Quantity, source: Quantity) -> Comparison:
     """Return whether the source's quantity supports the claim's: the claim may round, the source not."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
-    if claim.unit == PER != source.unit and source.unit in SECONDS:
-        source = replace(source, values=tuple(value * SECONDS[source.unit] for value in source.values), unit=PER)
-    if claim.unit in SECONDS and source.unit == PER:
-        claim = replace(claim, values=tuple(value * SECONDS[claim.unit] for value in claim.values), unit=PER)
     if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
-    if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
+    if claim.unit != source.unit and not _may_lack_unit(claim, source):
         return Comparison.NONE
     found = _closest(claim, source)
     both = (claim.comparator, source.comparator)
@@ -280,42 +266,11 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
         if token.numeric:
             quantity, place = _with_unit(text, tokens, place)
             yield quantity
-        elif fraction := _fraction(text, tokens, place, words):
-            yield fraction[0]
-            place = fraction[1]
         elif (value := _in_words(token.word, words)) is not None:
             quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
             yield quantity
-        elif token.word in RATES:
-            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), PER)
-            place += 1
         else:
-            one = _one_of_a_unit(tokens, place)
-            if one is not None:
-                yield one
             place += 1
-
-
-def _fraction(text: str, tokens: list[_Token], place: int, words: Mapping[str, float]) -> tuple[Quantity, int] | None:
-    """`half an hour`, `two thirds of the members`, `ein Drittel`: a part of a unit, or a share in per cent."""
-    first, count = place, 1.0
-    counted = _in_words(tokens[place].word, words)
-    if (counted is not None or tokens[place].word in ONE) and place + 1 < len(tokens):
-        first, count = place + 1, counted or 1.0
-    part = FRACTIONS.get(tokens[first].word)
-    if part is None or (first == place and tokens[first].word in ORDINALS):
-        return None
-    value, following = count * part, first + 1
-    if following < len(tokens) and tokens[following].word == "of":
-        following += 1
-    if following + 1 < len(tokens) and tokens[following].word in ONE:
-        unit, factors, end = _unit_after(text, tokens, following + 1)
-        if unit:
-            raw = text[tokens[place].start : tokens[end - 1].end]
-            values = tuple(value * factor for factor in factors)
-            return Quantity(raw, tokens[place].start, tokens[end - 1].end, values, unit, 0.5, 2, "about"), end
-    raw = text[tokens[place].start : tokens[first].end]
-    return Quantity(raw, tokens[place].start, tokens[first].end, (100 * value,), "%", 0.5, 2, "about"), first + 1
 
 
 def _in_words(word: str, words: Mapping[str, float]) -> float | None:
@@ -325,25 +280,6 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
     tens, _, ones = word.partition("-")
     if tens in words and ones in words and words[tens] >= 20 and 0 < words[ones] < 10:
         return words[tens] + words[ones]
-    return None
-
-
-def _one_of_a_unit(tokens: list[_Token], place: int) -> Quantity | None:
-    """`every minute`, `twice a day`: an interval; `5 crowns a year`: what it is counted by."""
-    before, token = tokens[place - 1] if place else None, tokens[place]
-    if before is None or token.word not in UNITS or len(token.word) < 3:
-        return None
-    unit, factors = UNITS[token.word]
-    if unit not in ("second", "month"):
-        return None
-    raw, frequency = f"{before.text} {token.text}", TIMES.get(tokens[place - 2].word) if place > 1 else None
-    if frequency and (before.word in EACH or before.word in COUNTED_BY or before.word == "one"):
-        return Quantity(raw, before.start, token.end, tuple(factor / frequency for factor in factors), unit)
-    if before.word in EACH:
-        return Quantity(raw, before.start, token.end, factors, unit)
-    # `a second` bridge is no time.
-    if before.word in COUNTED_BY and place > 1 and (token.word != "second" or before.word == "per"):
-        return Quantity(raw, before.start, token.end, tuple(factor * SECONDS[unit] for factor in factors), PER)
     return None
 
 

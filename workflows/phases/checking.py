@@ -163,7 +163,9 @@ async def verify(run: ResearchRun) -> None:
     for number, verdict in enumerate(checks.verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
     summary = state.verification.summary
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()) or "no claim was judged"
+    counts = (
+        ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items()) or "no claim was judged"
+    )
     run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
     run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
 
@@ -174,7 +176,7 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
         return progress
     done, running = state.result is not None, state.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
-    counts = state.verification.summary.verdicts
+    counts = state.verification.summary.verdict_counts
     detail = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.model_copy(update={"units": [*progress.units, unit]})
@@ -303,7 +305,7 @@ class _ClaimChecks:
             history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
             update = history | {"revision": state.draft.revision + 1}
             state.draft = concluded.draft.model_copy(update=update)
-            for action, count in concluded.summary.corrections.items():
+            for action, count in concluded.summary.correction_counts.items():
                 run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
             passage = place.evidence(concluded.evidence_entry)

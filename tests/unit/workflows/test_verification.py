@@ -78,7 +78,7 @@ async def test_what_is_not_borne_out_is_corrected_and_checked_again(tmp_path: Pa
     assert {call.role for call in run.api.calls} >= {"checker", "corrector"}
     uncited = [claim for claim in document["claims"] if not claim["evidence_ids"]]
     assert [claim["verdict"] for claim in uncited] == ["unverified"]
-    for name in ("verdicts", "methods", "corrections", "effective_citations"):
+    for name in ("verdict_counts", "method_counts", "correction_counts", "effective_citations"):
         assert getattr(run.state.result.verification, name) == getattr(status_of(run.state, 0).verification, name)
 
 
@@ -142,8 +142,8 @@ async def test_without_a_model_the_same_stages_run_on_rules(tmp_path: Path) -> N
     assert {"extract_claims", "finalize_verification", "review_report"} <= set(names)
     assert "check_claims" not in names
     summary = state.result.verification
-    assert set(summary.methods) <= {"verbatim", "rules", "none"}
-    assert summary.verdicts["supported"] == summary.claims
+    assert set(summary.method_counts) <= {"verbatim", "rules", "none"}
+    assert summary.verdict_counts["supported"] == summary.claims
     assert state.result.review.method == "rules"
 
 
