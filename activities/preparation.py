@@ -70,7 +70,8 @@ def resolve(
     taken = "query strategy mode on_deadline system_prompt context metadata tenant priority exclude".split()
     return ResolvedResearch(
         **{name: getattr(request, name) for name in taken},
-        **{name: getattr(request.output, name) for name in ("target_words", "citation_style", "uncited")},
+        target_words=request.output.target_words,
+        citation_style=request.output.citation_style,
         research_id=research_id,
         requested=_named(request),
         language=detect_language(request.query),

@@ -114,7 +114,6 @@ class ReportVerification(VerificationSummary):
     review: ReviewSummary | None = None
     passages_matched: int = 0
     """Passages that are word for word in the stored texts: all of them, or there is no report."""
-    uncited_removed: int = 0
     markers_removed: BoundedList[str] = []
     addresses_removed: int = 0
 

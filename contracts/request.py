@@ -87,14 +87,6 @@ class CitationStyle(StrEnum):
     LINK = "link"
 
 
-class Uncited(StrEnum):
-    """Treatment of a model's assertions that cite no passage."""
-
-    MARK = "mark"
-    """They stay, marked as the writer's own."""
-    REMOVE = "remove"
-
-
 class Models(StrictContract):
     """Model names by tier; None means: as configured."""
 
@@ -211,8 +203,6 @@ class Output(StrictContract):
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
-    uncited: Uncited = Uncited.MARK
-    """Treatment of assertions that cite no passage, where a model writes."""
 
 
 class Turn(StrictContract):

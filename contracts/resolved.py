@@ -18,7 +18,6 @@ from contracts.request import (
     SearchPolicy,
     SourceType,
     Turn,
-    Uncited,
     Verify,
 )
 from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
@@ -199,8 +198,6 @@ class ResolvedResearch(Contract):
     sections: list[str] = []
     """Headings that the report is to have; empty: those of the prompt."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
-    uncited: Uncited = Uncited.MARK
-    """Treatment of assertions that cite no passage."""
     audience: str | None = None
     region: str | None = None
     metadata: dict[str, Any] | None = None

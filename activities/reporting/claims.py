@@ -19,7 +19,6 @@ from activities.reporting.tree import (
     Blocks,
     Run,
     Sentence,
-    change_sentences,
     clean_characters,
     parse_words,
     sentences,
@@ -214,13 +213,6 @@ def is_borne_out(judged: Iterable[Tallied]) -> bool:
         and all(each.section != cited[0].section for each in unsupported)
         and len(unsupported) <= MOST_UNSUPPORTED * len(cited)
     )
-
-
-def without_claims(blocks: Blocks, claims: Iterable[FoundClaim]) -> Blocks:
-    """Return the tree without these claims; a paragraph or an item that has nothing else goes, too."""
-    gone = {sentence for claim in claims for sentence in claim.sentences}
-
-    return change_sentences(blocks, lambda each: replace(each, inlines=()) if each in gone else each)
 
 
 def judge(

@@ -14,7 +14,6 @@ from activities.reporting.claims import (
     count_verdicts,
     find_claims,
     judge,
-    without_claims,
 )
 from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
@@ -23,7 +22,6 @@ from activities.reporting.words import ReportWords
 from contracts.checking import Correction, VerificationSummary
 from contracts.evidence import ClaimVerdict, Finding, Source
 from contracts.outcome import Citation, Ending
-from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -82,8 +80,6 @@ class ReportInputs:
     """Actions on claims that did not pass."""
     replaced_list: bool
     """The draft had a list of sources of its own, which ours replaces."""
-    uncited_removed: int
-    """Assertions without citations that were taken out as the request demands."""
     unresolved: list[str]
     """Citations of the draft that name nothing."""
     foreign_urls: list[str]
@@ -143,10 +139,8 @@ def gather_inputs(
     title = title or (state.draft.title if state.draft else "") or resolved.query
     body = without_source_lists(blocks)
     free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
-    uncited = [each for each in find_claims(body, resolved.language) if not each.evidence_ids]
-    removed = uncited if free and resolved.uncited is Uncited.REMOVE else []
     labels = citation_labels(resolved.citation_style, state.sources, registry)
-    numbered, citations = number_citations(without_claims(body, removed), state.evidence, state.citations, labels)
+    numbered, citations = number_citations(body, state.evidence, state.citations, labels)
     cited = _cited_sources(numbered, passages, state.sources)
     others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]
     given = {verdict.claim_id: verdict for verdict in verdicts}
@@ -172,7 +166,6 @@ def gather_inputs(
         contradictions=_contradictions(state.findings),
         corrections=corrections,
         replaced_list=len(body) < len(blocks),
-        uncited_removed=len(removed),
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
     )

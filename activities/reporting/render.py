@@ -251,7 +251,6 @@ def _verification(inputs: ReportInputs) -> dict[str, Any]:
         ],
         "review": inputs.state.verification.review,
         "passages_matched": len(inputs.passages),
-        "uncited_removed": inputs.uncited_removed,
         "markers_removed": inputs.unresolved,
         "addresses_removed": len(inputs.foreign_urls),
     }
