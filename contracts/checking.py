@@ -146,41 +146,36 @@ class ProposalsEntry(CompactModel):
     proposals: list[Proposal] = []
 
 
-class PlacedProposal(CompactModel):
-    """A proposal with the place of its text in the corrected draft."""
+class TriedProposal(CompactModel):
+    """A proposal with the claims of what it would write."""
 
     proposal: Proposal
-    start: int = 0
-    end: int = 0
+    claims: list[ExtractedClaim] = []
 
 
 class CorrectedEntry(CompactModel):
-    """A draft with every proposal in it, to be checked before any of them is accepted."""
+    """Proposals for a draft, to be checked before any of them is accepted."""
 
     before: str
     """Hash of the entry of the draft's claims."""
     verdicts: str
     """Hash of the entry of their verdicts."""
-    after: ClaimsEntry
-    placed: list[PlacedProposal] = []
-    numbers: list[int] = []
-    """Numbers of the doubtful claims."""
+    tried: list[TriedProposal] = []
     evidence: list[Evidence] = []
-    """Cited passages that are new to the run."""
+    """Passages of the proposals that are new to the run."""
 
 
 class Correction(CompactModel):
     """A correction of a claim."""
 
     claim_id: str
+    section: str = ""
     action: CorrectionAction
     before: str
     after: str = ""
     reason: str = ""
-    reverified: bool = False
-    """True if the corrected text was checked."""
     verdict: Verdict = Verdict.UNVERIFIED
-    """Verdict on the corrected text."""
+    """Verdict on the corrected text; of a removed one on what it was."""
 
 
 class CorrectionsEntry(CompactModel):

@@ -1,7 +1,7 @@
 """Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that may fit. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -56,6 +56,11 @@ class Material:
     def registry(self) -> KnownAddresses:
         """The addresses that the run knows."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
+
+    def with_evidence(self, fresh: Sequence[Evidence]) -> "Material":
+        """Return the material with further passages."""
+        evidence = {item.id: item for item in (*fresh, *self.entry.evidence)}
+        return replace(self, entry=self.entry.model_copy(update={"evidence": list(evidence.values())}))
 
 
 def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
