@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.markdown import is_tight
+from activities.reporting.passages import words_around
 from activities.reporting.report_text import RenderedText, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
 from contracts.texts import shorten
@@ -66,6 +67,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         pages_of=pages_of,
         quality_words=quality_words,
         shorten=shorten,
+        words_around=words_around,
     )
     return page + "\n"
 

@@ -129,23 +129,3 @@ def test_other_words_and_missing_texts_are_refused() -> None:
     for known, texts in ((sources, {}), ({}, SAMPLE.texts)):
         with pytest.raises(ContentMissing):
             cut_passages(SAMPLE.evidence, known, texts)
-
-
-@pytest.mark.parametrize(
-    ("before", "quote", "after", "shown"),
-    [
-        ("Use\n\n- ", "Run it.\n- Check it.", "\n\n## Next", ("Use\n\n• ", "Run it.\n• Check it.", "\n\nNext")),
-        ("", "| a | b |", "\n| --- | --- |\n| c | x \\| y |", ("", "a · b", "\nc · x | y")),
-        ("| a | ", "b", " | c |\n", ("a · ", "b", " · c\n")),
-        ("before ", "quote", " after", ("before ", "quote", " after")),
-        ("x\ue104", "y\ue105", "z", ("x", "y", "z")),
-        ("", "```\ncode | here\n```", "", ("", "\ncode | here\n", "")),
-        ("", "\\# no heading, \\*stars\\*", "\na -- b\nC#", ("", "# no heading, *stars*", "\na -- b\nC#")),
-    ],
-)
-def test_readers_are_shown_words_without_signs_of_layout(
-    before: str, quote: str, after: str, shown: tuple[str, str, str]
-) -> None:
-    """Stored texts are Markdown whatever the document was: its signs are ours, and the quote keeps its place."""
-    passage = cut(before + quote + after, quote)
-    assert tuple(part.strip(" ·") for part in passage.shown_parts()) == tuple(part.strip(" ·") for part in shown)
