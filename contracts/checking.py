@@ -3,9 +3,7 @@
 Entries of a run's notebook, and their figures for the workflow: hashes, sizes, counts.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
 
 from contracts.base import BoundedList, CompactModel, Contract
 from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdict
@@ -158,8 +156,6 @@ class CorrectedEntry(CompactModel):
 
     before: str
     """Hash of the entry of the draft's claims."""
-    verdicts: str
-    """Hash of the entry of their verdicts."""
     tried: list[TriedProposal] = []
     evidence: list[Evidence] = []
     """Passages of the proposals that are new to the run."""
@@ -182,21 +178,6 @@ class CorrectionsEntry(CompactModel):
     """The corrections of a run, in order."""
 
     corrections: list[Correction] = []
-
-
-LETTERS: Final = {verdict: verdict.value[0] if verdict is not Verdict.UNVERIFIED else "-" for verdict in Verdict}
-"""One letter for each verdict: `spucn-`."""
-
-
-def write_verdicts(verdicts: Iterable[Verdict]) -> str:
-    """Write verdicts as one letter each, for the workflow."""
-    return "".join(LETTERS[verdict] for verdict in verdicts)
-
-
-def read_verdicts(letters: str) -> list[Verdict]:
-    """Inverse of `write_verdicts`; an unknown letter is `unverified`."""
-    known = {letter: verdict for verdict, letter in LETTERS.items()}
-    return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
 
 
 class VerificationSummary(Contract):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment, Verdict
 from contracts.notebooks import refer_source
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
@@ -315,8 +315,8 @@ class FinalizedVerification(CompactModel):
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
-    verdicts: str = ""
-    """One letter for each claim in order (`contracts.checking.write_verdicts`)."""
+    verdicts: list[Verdict] = []
+    """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stays."""
     evidence_entry: str = ""
@@ -334,7 +334,6 @@ class ApplyRequest(RunRequest):
 
     by_model: bool = True
     claims_entry: str
-    verdicts_entry: str
     doubtful_entry: str
     proposals: list[str]
     """Hashes of the entries of proposals."""

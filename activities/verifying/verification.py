@@ -6,8 +6,8 @@ linear in their length, at most a second for 8 kB of the worst Markdown, and no 
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from temporalio import activity
@@ -24,7 +24,7 @@ from activities.verifying.correction import apply, choose, find_doubtful, try_pr
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, ReportDraft, Verdict, VerdictsEntry
+from contracts.evidence import DocumentRef, Evidence, ReportDraft, Verdict, VerdictsEntry
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -73,9 +73,7 @@ class VerifyingActivities:
             material = material.with_evidence(doubtful.evidence)
             tried = await asyncio.to_thread(try_proposals, material.entry.claims, proposals, material)
             claims = [claim for each in tried for claim in each.claims]
-            entry = checking.CorrectedEntry(
-                before=request.claims_entry, verdicts=request.verdicts_entry, tried=tried, evidence=doubtful.evidence
-            )
+            entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried, evidence=doubtful.evidence)
             return await self._extracted(await self.notebooks.write(entry), claims, ask(claims, material, known))
 
     @activity.defn(name="finalize_verification")
@@ -84,54 +82,49 @@ class VerifyingActivities:
     ) -> messages.FinalizedVerification:
         """Combine the verdicts, choose the corrections to accept, and find passages for doubtful claims."""
         async with attempt(RECORDS):
-            tried, before = None, list[ClaimVerdict]()
+            known = best_answers(await self._answers(request.answers))
+            tried = checking.CorrectedEntry(before=request.claims_entry)
             if request.corrected_entry:
                 tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
-                before = (await self.notebooks.read(tried.verdicts, VerdictsEntry)).verdicts
-            entry = tried.before if tried else request.claims_entry
-            draft, material = await self._load(entry, by_model=request.by_model)
-            answers = await self._answers(request.answers)
-            found = await asyncio.to_thread(
-                finalize, draft, material, answers, tried, before, corrects=request.corrects
+            written, material = await self._load(tried.before, by_model=request.by_model)
+            corrections, draft, fresh = list[checking.Correction](), None, list[Evidence]()
+            if entry := request.corrections_entry:
+                corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections
+            if request.corrected_entry:
+                chosen = await asyncio.to_thread(correct, written, material, tried, known)
+                if chosen.corrections:
+                    material, corrections = chosen.material, [*corrections, *chosen.corrections]
+                    draft = await store_draft(self.content, chosen.draft, chosen.text)
+                    fresh = [item for item in tried.evidence if item.id in draft.evidence_ids]
+            claims = material.entry.claims
+            verdicts = conclude(claims, known)
+            doubtful = checking.DoubtfulEntry()
+            if request.corrects:
+                doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material)
+            claims_entry = await self.notebooks.write(material.entry)
+            judged = [
+                Tallied(given.verdict, given.method, len(each.claim.evidence_ids), each.claim.section)
+                for each, given in zip(claims, verdicts, strict=True)
+            ]
+            return messages.FinalizedVerification(
+                claims_entry="" if claims_entry == request.claims_entry else claims_entry,
+                verdicts_entry=await self.notebooks.write(VerdictsEntry(verdicts=verdicts)),
+                corrections_entry=await self._written(checking.CorrectionsEntry(corrections=corrections)),
+                summary=checking.VerificationSummary(
+                    mode=request.mode,
+                    strict=request.strict,
+                    not_reached=request.unreached,
+                    correction_counts=dict(sorted(Counter(one.action.value for one in corrections).items())),
+                    **count_verdicts(judged),
+                ),
+                verdicts=[one.verdict for one in verdicts],
+                draft=draft,
+                evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
+                evidence=[item.place for item in fresh],
+                doubtful_entry=await self._written(doubtful),
+                sizes=[_size(claim) for claim in doubtful.claims],
+                queries=[shorten(one.asked.text, 200) for one in doubtful.claims if _needs_source(one)][:3],
             )
-            return await self._finalized(request, tried, found)
-
-    async def _finalized(
-        self, request: messages.FinalizeVerificationRequest, tried: checking.CorrectedEntry | None, found: "Conclusion"
-    ) -> messages.FinalizedVerification:
-        corrections = found.corrections
-        if entry := request.corrections_entry:
-            corrections = [*(await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections, *corrections]
-        draft, fresh = None, list[Evidence]()
-        if tried and found.text:
-            base = ReportDraft(document=found.claims.draft)
-            described, text = await asyncio.to_thread(describe_draft, base, parse_draft(found.text))
-            draft = await store_draft(self.content, described, text)
-            fresh = [item for item in tried.evidence if item.id in described.evidence_ids]
-        claims_entry = await self.notebooks.write(found.claims)
-        judged = [
-            Tallied(given.verdict, given.method, len(each.claim.evidence_ids), each.claim.section)
-            for each, given in zip(found.claims.claims, found.verdicts, strict=True)
-        ]
-        return messages.FinalizedVerification(
-            claims_entry="" if claims_entry == request.claims_entry else claims_entry,
-            verdicts_entry=await self.notebooks.write(VerdictsEntry(verdicts=found.verdicts)),
-            corrections_entry=await self._written(checking.CorrectionsEntry(corrections=corrections)),
-            summary=checking.VerificationSummary(
-                mode=request.mode,
-                strict=request.strict,
-                not_reached=request.unreached,
-                correction_counts=dict(sorted(Counter(one.action.value for one in corrections).items())),
-                **count_verdicts(judged),
-            ),
-            verdicts=checking.write_verdicts(one.verdict for one in found.verdicts),
-            draft=draft,
-            evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
-            evidence=[item.place for item in fresh],
-            doubtful_entry=await self._written(found.doubtful),
-            sizes=[_size(claim) for claim in found.doubtful.claims],
-            queries=[shorten(one.asked.text, 200) for one in found.doubtful.claims if _needs_source(one)][:3],
-        )
 
     async def _extracted(
         self, entry: str, claims: list[checking.ExtractedClaim], asked: list[checking.AskedClaim]
@@ -190,56 +183,33 @@ def to_plain_draft(markdown: str) -> str:
     return write(without_source_lists(parse_draft(markdown))).text
 
 
-@dataclass(frozen=True)
-class Conclusion:
-    """Result of a check: the final draft, its verdicts, and the claims that are still doubtful."""
-
-    claims: checking.ClaimsEntry
-    verdicts: list[ClaimVerdict]
-    text: str = ""
-    """The corrected draft, if any correction was accepted."""
-    corrections: Sequence[checking.Correction] = ()
-    doubtful: checking.DoubtfulEntry = field(default_factory=checking.DoubtfulEntry)
-
-
-def finalize(
-    draft: str,
-    material: Material,
-    answers: Sequence[checking.ClaimAnswer],
-    tried: checking.CorrectedEntry | None,
-    before: list[ClaimVerdict],
-    *,
-    corrects: bool,
-) -> Conclusion:
-    """The verdicts on a draft; with `tried` those on the corrected draft, `before` being those on the first."""
-    # Of several answers the first one that judges counts.
+def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
+    """Return the answer that counts for each claim: the first one that judges it, else the last one."""
     known = {answer.fingerprint: answer for answer in answers}
-    known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
-    if tried is None:
-        found = Conclusion(material.entry, conclude(material.entry.claims, known))
-    else:
-        found = _corrected(draft, material, known, tried, before)
-    if not corrects:
-        return found
-    final = replace(material, entry=found.claims)
-    return replace(found, doubtful=find_doubtful(found.claims.claims, found.verdicts, final))
+    return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
 
 
-def _corrected(
-    draft: str,
-    material: Material,
-    known: dict[str, checking.ClaimAnswer],
-    tried: checking.CorrectedEntry,
-    before: list[ClaimVerdict],
-) -> Conclusion:
-    """The draft with the accepted corrections."""
+@dataclass(frozen=True)
+class Corrected:
+    """A draft with the accepted corrections, described and yet to be stored, and the material with its claims."""
+
+    material: Material
+    text: str
+    draft: ReportDraft
+    corrections: list[checking.Correction]
+    """Empty if none was accepted."""
+
+
+def correct(
+    draft: str, material: Material, tried: checking.CorrectedEntry, known: Mapping[str, checking.ClaimAnswer]
+) -> Corrected:
+    """Put the proposals that pass into a draft."""
     claims = material.entry.claims
-    accepted, corrections = choose(claims, before, tried.tried, known)
-    if not accepted:
-        return Conclusion(material.entry, before)
+    accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
     material = material.with_evidence(tried.evidence)
     text = apply(draft, claims, accepted, material.registry)
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
+    described, text = describe_draft(ReportDraft(document=stored), parse_draft(text))
     update = {"draft": stored, "claims": extract_claims(text, material)}
-    entry = material.entry.model_copy(update=update)
-    return Conclusion(entry, conclude(entry.claims, known), text, corrections)
+    changed = replace(material, entry=material.entry.model_copy(update=update))
+    return Corrected(changed, text, described, corrections)

@@ -14,7 +14,7 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.addresses import sub_query_id
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
-from contracts.checking import ReviewSummary, Verification, read_verdicts
+from contracts.checking import ReviewSummary, Verification
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import Verdict
 from contracts.messages import (
@@ -313,7 +313,7 @@ class _ClaimChecks:
         state.verdicts_entry = concluded.verdicts_entry
         known = {name: getattr(concluded, name) for name in (*entries, "summary")}
         state.verification = state.verification.model_copy(update=known)
-        self.verdicts = read_verdicts(concluded.verdicts)
+        self.verdicts = concluded.verdicts
 
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
         """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
@@ -332,7 +332,6 @@ class _ClaimChecks:
             **self._ids,
             by_model=self._by_model,
             claims_entry=concluded.claims_entry,
-            verdicts_entry=concluded.verdicts_entry,
             doubtful_entry=concluded.doubtful_entry,
             proposals=[entry for _, entry in sorted(proposals)],
             answers=run.state.verification.answers,
