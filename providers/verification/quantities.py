@@ -25,13 +25,20 @@ AMBIGUOUS: Final = re.compile(r"\d{1,3}[.,]\d{3}(?![.,]?\d)")
 VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
 ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
+WRITTEN_DATE: Final = re.compile(
+    r"(?:(?<![\d.,])(?P<before>\d{1,2})(?:st|nd|rd|th|[.º])?\s{1,3}(?:(?:of|de)\s{1,3})?)?"
+    rf"(?<![^\W_])(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![^\W_])"
+    r"(?:\.?\s{1,3}(?P<after>\d{1,2})(?:st|nd|rd|th)?(?![\d.:]\d))?"
+    r"(?:[.,]?\s{1,3}(?:(?:of|de|del)\s{1,3})?(?P<year>1\d{3}|20\d\d|21\d\d)(?![^\W_]))?",
+    re.IGNORECASE,
+)
+"""A day, a month by its name and a year; a day or a year may be missing."""
 TIME: Final = re.compile(
     r"(?<![\d:.,])(\d{1,2})(?:[:.h](\d{2}))? ?(?:(am|a\.m|pm|p\.m)\b\.?|Uhr\b)|(?<![\d:.,])(\d{1,2}):(\d{2})(?![\d:])",
     re.IGNORECASE,
 )
 CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
-ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
 CENT: Final = "cent"
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 ABOUT_SHARE: Final = 0.05
@@ -184,11 +191,8 @@ def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
     rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
-    written_dates, rest = _written_dates(text, rest)
-    return sorted(
-        [*dates, *written_dates, *_numbers(text, rest, NUMBER_WORDS.get(language, {}))],
-        key=lambda quantity: quantity.start,
-    )
+    numbers = _numbers(text, rest, NUMBER_WORDS.get(language, {}))
+    return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
 
 
 def _dates(text: str) -> Iterator[Quantity]:
@@ -202,61 +206,17 @@ def _dates(text: str) -> Iterator[Quantity]:
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
             yield Quantity(found[0], *found.span(), unit="date", forms=tuple(forms))
+    for found in WRITTEN_DATE.finditer(text):
+        day, year = int(found["before"] or found["after"] or 0), found["year"]
+        if (day or year) and day <= 31:
+            form = f"{year or '-'}-{MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
+            yield Quantity(found[0], *found.span(), unit="date", forms=(form,))
     for found in TIME.finditer(text):
         hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
         if (found[3] or "")[:1].casefold() in ("a", "p") and found[3]:
             hour = hour % 12 + (12 if found[3][0] in "pP" else 0)
         if hour <= 24 and minute < 60:
             yield Quantity(found[0], *found.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
-
-
-def _written_dates(text: str, tokens: list[_Token]) -> tuple[list[Quantity], list[_Token]]:
-    """Dates with the name of a month, and the other tokens."""
-    found: list[Quantity] = []
-    used: set[int] = set()
-    for place, token in enumerate(tokens):
-        month = MONTHS.get(token.word)
-        if month is None:
-            continue
-        before = _day_before(tokens, place)
-        after = _number(tokens, place + 1, 31) if before is None else None
-        year_at = place + 1 if after is None else place + 2
-        if after is not None and year_at < len(tokens) and tokens[year_at].word in ORDINAL:
-            year_at += 1
-        if year_at < len(tokens) and tokens[year_at].word in ("de", "of", "del"):
-            year_at += 1
-        year = _number(tokens, year_at, LAST_YEAR, FIRST_YEAR)
-        day = before[0] if before else after
-        if day is None and year is None:
-            continue
-        form = f"{year}-{month:02}" if year else f"--{month:02}"
-        form += f"-{day:02}" if day else ""
-        first = before[1] if before else place
-        last = year_at if year else place + 1 if after is not None else place
-        used.update(range(first, last + 1))
-        start, end = tokens[first].start, tokens[last].end
-        found.append(Quantity(text[start:end], start, end, unit="date", forms=(form,)))
-    return found, [token for place, token in enumerate(tokens) if place not in used]
-
-
-def _day_before(tokens: list[_Token], place: int) -> tuple[int, int] | None:
-    for back in (1, 2, 3):
-        at = place - back
-        if at < 0:
-            return None
-        if tokens[at].numeric:
-            day = _number(tokens, at, 31)
-            return (day, at) if day is not None else None
-        if tokens[at].word not in (*ORDINAL, "of", "de", "º"):
-            return None
-    return None
-
-
-def _number(tokens: list[_Token], place: int, most: int, least: int = 1) -> int | None:
-    if place >= len(tokens) or not tokens[place].text.isdecimal():
-        return None
-    value = int(tokens[place].text)
-    return value if least <= value <= most else None
 
 
 def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Iterator[Quantity]:
