@@ -165,16 +165,6 @@ class QualityUpdate(Contract):
     quality: str
 
 
-class ClaimKind(StrEnum):
-    """Kind of statement, which decides about its check."""
-
-    GENERAL = "general"
-    NUMERIC = "numeric"
-    """It has a number, a date or an amount."""
-    QUOTE = "quote"
-    """Most of it is in quotation marks, or it is a block quote."""
-
-
 class Verdict(StrEnum):
     """Verdict on a claim."""
 
@@ -207,7 +197,6 @@ class Claim(CompactModel):
     id: str
     text: str
     """Plain text: without markers and markup, white space as single blanks."""
-    kind: ClaimKind = ClaimKind.GENERAL
     section: str = ""
     """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str] = []
@@ -232,10 +221,6 @@ class ClaimVerdict(CompactModel):
     """In words for a reader."""
     evidence_ids: list[str] = []
     """The passages that the verdict rests on."""
-    score: float | None = None
-    """Certainty, 0 to 1; None where unknown."""
-    importance: float | None = None
-    """Importance for the report, 0 to 1; None where unknown."""
 
 
 class VerdictsEntry(CompactModel):

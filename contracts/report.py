@@ -79,7 +79,6 @@ class ReportClaim(Contract):
     text: str
     start: int = Field(default=0, ge=0)
     end: int = Field(default=0, ge=0)
-    kind: str = ""
     section: str = ""
     citation_numbers: BoundedList[int] = []
     evidence_ids: BoundedList[str] = []

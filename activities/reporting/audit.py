@@ -29,7 +29,7 @@ from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.reporting.tree import Run, parse, sentences
 from activities.reporting.words import ReportWords
-from activities.roles.claim_checking import objections
+from activities.roles.claim_checking import find_objection
 from contracts.addresses import digest
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
@@ -345,8 +345,8 @@ class _Comparison:
             shown = ShownPassage(evidence_id=item.id, title=title, before=before, quote=item.quote, after=after)
             passages.append(shown)
         asked = AskedClaim(fingerprint=claim.id, text=found.words, passages=passages)
-        if objection := next(objections(asked, self._report.language), None):
-            message = f"a model called it supported, and the rules object: {objection}"
+        if objection := find_objection(asked, self._report.language):
+            message = f"a model called it supported, and the rules object: {objection[1]}"
             self._problem("verdict_differs", claim.id, message)
 
     def _check_verdict(self, claim: ReportClaim, found: FoundClaim, items: list[ReportEvidence]) -> None:

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import INLINE_QUOTE
 from activities.reporting.markdown import Written
 from activities.reporting.tree import (
     Block,
@@ -26,16 +25,13 @@ from activities.reporting.tree import (
     tidy,
 )
 from contracts.addresses import long_hash
-from contracts.evidence import CheckMethod, ClaimKind, ClaimVerdict, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.assertions import asserts
-from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 
 MOST_UNSUPPORTED: Final = 0.2
 """Share of the cited statements above which a report with unsupported ones is not complete."""
-MOSTLY_QUOTED: Final = 0.5
-"""From this share of its characters in quotation marks on, a sentence is a quotation."""
 LED_TO: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
 """A fence, the rule below the header of a table, the border of a listing."""
@@ -57,7 +53,6 @@ class FoundClaim:
     id: str
     words: str
     """Plain text."""
-    kind: ClaimKind
     section: str
     """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str]
@@ -163,15 +158,7 @@ class _Finder:
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
         if marked or (not only_cited and asserts(words, self._language, leads=leads)):
-            kind = _kind(words, self._language, quoted=quoted)
-            yield FoundClaim("", words, kind, self._section, evidence_ids, parts, quoted, row)
-
-
-def _kind(words: str, language: str, *, quoted: bool) -> ClaimKind:
-    in_marks = sum(len(match[0]) for match in INLINE_QUOTE.finditer(words))
-    if quoted or in_marks >= MOSTLY_QUOTED * max(1, len(words)):
-        return ClaimKind.QUOTE
-    return ClaimKind.NUMERIC if find_quantities(words, language) else ClaimKind.GENERAL
+            yield FoundClaim("", words, self._section, evidence_ids, parts, quoted, row)
 
 
 class Tallied(NamedTuple):

@@ -235,7 +235,7 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,
-        **_taken(claim, "kind", "section", "evidence_ids"),
+        **_taken(claim, "section", "evidence_ids"),
         "rests_on": item.judged.evidence_ids,
         **_taken(item.judged, "verdict", "method", "reason"),
     }

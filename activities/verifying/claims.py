@@ -12,7 +12,8 @@ from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.select_evidence import choose_passages
 from contracts import checking
-from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
+from contracts.evidence import CheckMethod, Claim, ClaimVerdict, Evidence, Verdict
+from providers.verification.quantities import find_quantities
 
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
@@ -75,13 +76,13 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     extracted = []
     for each in found:
         start, end = each.place(written)
-        taken = {name: getattr(each, name) for name in ("id", "kind", "section", "evidence_ids")}
+        taken = {name: getattr(each, name) for name in ("id", "section", "evidence_ids")}
         claim = Claim(**taken, text=each.words, start=start, end=end)
         extracted.append(
             checking.ExtractedClaim(
                 claim=claim,
                 fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
-                importance=_importance(claim, first),
+                importance=_importance(claim, first, material.entry.language),
                 decided=_decide(each, claim, material),
                 row=each.quoted or each.row,
             )
@@ -89,10 +90,10 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     return extracted
 
 
-def _importance(claim: Claim, first_section: str) -> float:
+def _importance(claim: Claim, first_section: str, language: str) -> float:
     """Weight of a claim, 0 to 1: claims at the beginning and claims with figures matter most."""
-    weight = 0.2 + 0.2 * claim.cited + 0.3 * (claim.section == first_section)
-    return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
+    has_figures = bool(find_quantities(claim.text, language))
+    return round(0.2 + 0.2 * claim.cited + 0.3 * (claim.section == first_section) + 0.3 * has_figures, 2)
 
 
 def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict | None:
@@ -156,9 +157,7 @@ def conclude(
 ) -> list[ClaimVerdict]:
     """The verdict on each claim: the one that needed no model, else the checker's, else none."""
     return [
-        (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(
-            update={"claim_id": each.claim.id, "importance": each.importance}
-        )
+        (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(update={"claim_id": each.claim.id})
         for each in claims
     ]
 

@@ -96,8 +96,9 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
         and not _shares_quantity(said, evidence.whole)
     ):
         return ClaimJudgement(Verdict.UNSUPPORTED, ELSEWHERE)
-    if closest.hint:
-        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, closest.hint)
+    absent = (each.raw for each in said.quantities if each.unit and not _is_given(each, evidence.whole.quantities))
+    if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
     if closest.share >= COPY:
         return ClaimJudgement(Verdict.SUPPORTED, AGREES)
     return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
@@ -108,15 +109,6 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
     said, evidence = Statement(claim, language), _Evidence.of(passages, (), language)
     problems = _wrong_quantities(said, evidence, evidence.closest(said))
     return next((problem for problem in problems if problem.verdict is Verdict.CONTRADICTED), None)
-
-
-def find_hint(claim: str, passages: Sequence[str], language: str = "en") -> str:
-    """Return what speaks against calling a claim supported, without showing that it is wrong; else empty."""
-    said, evidence = Statement(claim, language), _Evidence.of(passages, (), language)
-    for quantity in said.quantities:
-        if quantity.unit and not _is_given(quantity, evidence.whole.quantities):
-            return f"“{quantity.raw}” is in no cited passage."
-    return evidence.closest(said).hint
 
 
 def shared_words(claim: str, passages: Sequence[str], language: str = "en") -> list[float]:

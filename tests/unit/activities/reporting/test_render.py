@@ -42,7 +42,7 @@ PARTS = {
     "evidence": "id source_id quote prefix suffix heading start end page",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
-    "claims": "id text start end kind section citation_numbers evidence_ids verdict method reason",
+    "claims": "id text start end section citation_numbers evidence_ids verdict method reason",
     "citations": "number source_id label",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
@@ -80,7 +80,7 @@ async def test_verdicts_of_the_run_stand_in_the_report() -> None:
     """What verification found for a claim of the draft is told of the claim in the report; the others are judged here."""
     claims = find_claims(parse_draft(SAMPLE.draft), uncited=False)
     said = ClaimVerdict(
-        claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more.", score=0.5
+        claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more."
     )
     entry = VerdictsEntry(verdicts=[said])
     text = entry.model_dump_json(exclude_defaults=True)

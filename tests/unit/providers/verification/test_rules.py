@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.evidence import Verdict
-from providers.verification.rules import check, check_numbers, find_hint, shared_words
+from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
 
@@ -49,8 +49,7 @@ def test_other_differences_are_hints(claim: str, passage: str) -> None:
     """A negation, a wider word, a lost doubt or exchanged parts is named, and decides nothing."""
     judgement = check(claim, [passage])
     assert judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION
-    assert judgement.reason
-    assert find_hint(claim, [passage]) or "differs" in judgement.reason
+    assert judgement.reason != UNDECIDED
 
 
 def test_a_name_may_be_in_a_title_alone() -> None:
