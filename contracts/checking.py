@@ -6,7 +6,7 @@ Entries of a run's notebook, and their figures for the workflow: hashes, sizes, 
 from enum import StrEnum
 
 from contracts.base import BoundedList, CompactModel, Contract
-from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdict
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
 class ShownPassage(CompactModel):
@@ -56,12 +56,25 @@ class AnswersEntry(CompactModel):
 
 
 class ExtractedClaim(CompactModel):
-    """A claim of a draft as rules see it."""
+    """A statement of a draft that can be true or false, as rules see it.
 
-    claim: Claim
+    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
+    numbers nor another place change it, other words or other evidence do.
+    """
+
+    id: str
+    text: str
+    """Plain text: without markers and markup, white space as single blanks."""
+    section: str = ""
+    """The nearest heading above it; empty where there is none below the title."""
+    evidence_ids: list[str] = []
+    """Evidence in order of appearance; empty for an assertion without a citation."""
+    start: int = 0
+    end: int = 0
+    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
     fingerprint: str
     importance: float = 0.0
-    """Importance for the report, 0 to 1."""
+    """Weight for the report, 0 to 1: claims at the beginning and claims with figures matter most."""
     decided: ClaimVerdict | None = None
     """Verdict by rules; None: a checker decides."""
     row: bool = False

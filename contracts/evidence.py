@@ -187,30 +187,6 @@ class CheckMethod(StrEnum):
     NONE = "none"
 
 
-class Claim(CompactModel):
-    """A statement of a draft that can be true or false.
-
-    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
-    numbers nor another place change it, other words or other evidence do.
-    """
-
-    id: str
-    text: str
-    """Plain text: without markers and markup, white space as single blanks."""
-    section: str = ""
-    """The nearest heading above it; empty where there is none below the title."""
-    evidence_ids: list[str] = []
-    """Evidence in order of appearance; empty for an assertion without a citation."""
-    start: int = Field(default=0, ge=0)
-    end: int = Field(default=0, ge=0)
-    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
-
-    @property
-    def cited(self) -> bool:
-        """True if it cites anything."""
-        return bool(self.evidence_ids)
-
-
 class ClaimVerdict(CompactModel):
     """A verdict with its reason."""
 

@@ -59,7 +59,7 @@ def try_proposals(
     tried: dict[int, checking.TriedProposal] = {}
     for each in proposals:
         if each.action not in (CorrectionAction.KEEP, CorrectionAction.REMOVE) and each.number not in tried:
-            words = _plain_words(each, material.registry) or claims[each.number].claim.text
+            words = _plain_words(each, material.registry) or claims[each.number].text
             text = write([Block("paragraph", (Sentence((Run(words), *_marks(each))),))]).text
             tried[each.number] = checking.TriedProposal(proposal=each, claims=extract_claims(text, material))
     return list(tried.values())
@@ -90,11 +90,11 @@ def choose(
         accepted.append(proposal)
         corrections.append(
             checking.Correction(
-                claim_id=each.claim.id,
-                section=each.claim.section,
+                claim_id=each.id,
+                section=each.section,
                 action=proposal.action,
-                before=each.claim.text,
-                after=(proposal.text or each.claim.text) if now else "",
+                before=each.text,
+                after=(proposal.text or each.text) if now else "",
                 reason=proposal.reason,
                 verdict=now or before.verdict,
             )
@@ -124,7 +124,7 @@ def apply(
     places = write(blocks).places
     changed: dict[Sentence, Sentence] = {}
     for proposal in proposals:
-        claim = claims[proposal.number].claim
+        claim = claims[proposal.number]
         inside = [each for each, (start, end) in places.items() if claim.start <= start and end <= claim.end]
         changed |= zip(inside, _proposed(inside, proposal, registry), strict=True)
     return write(change_sentences(blocks, lambda each: changed.get(each, each))).text

@@ -103,7 +103,7 @@ class VerifyingActivities:
                 doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material)
             claims_entry = await self.notebooks.write(material.entry)
             judged = [
-                Tallied(given.verdict, given.method, len(each.claim.evidence_ids), each.claim.section)
+                Tallied(given.verdict, given.method, len(each.evidence_ids), each.section)
                 for each, given in zip(claims, verdicts, strict=True)
             ]
             return messages.FinalizedVerification(

@@ -111,4 +111,4 @@ def test_a_silent_corrector_saves_no_wrong_statement() -> None:
     keep = [Proposal(number=number, action=CorrectionAction.KEEP) for number in range(len(claims))]
     accepted, (gone,) = choose(claims, conclude(claims, {}), try_proposals(claims, keep, MATERIAL), {})
     assert [(one.number, one.action) for one in accepted] == [(1, CorrectionAction.REMOVE)]
-    assert (gone.section, gone.before) == ("Summary", claims[1].claim.text)
+    assert (gone.section, gone.before) == ("Summary", claims[1].text)
