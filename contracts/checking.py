@@ -210,8 +210,6 @@ class VerificationSummary(Contract):
     warning: bool = False
     """True if a statement is contradicted, one of the first section unsupported, or more than 20 % of the cited ones
     unsupported: the run is not `completed`."""
-    strict: bool = False
-    """True if a report with a warning is corrected once more."""
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}

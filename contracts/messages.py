@@ -294,7 +294,6 @@ class FinalizeVerificationRequest(RunRequest):
     """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
 
     mode: str = ""
-    strict: bool = False
     by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""

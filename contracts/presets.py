@@ -66,6 +66,5 @@ def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Effec
     reviewer = Review.OFF if engine is EngineKind.MODEL else Review.RULES
     return EffectiveChecks(
         correct=full if asked.correct is None else asked.correct,
-        strict=bool(asked.strict),
         review=asked.review or (reviewer if full else Review.OFF),
     )

@@ -184,8 +184,6 @@ class Checks(StrictContract):
 
     correct: bool | None = None
     """True if citations and sentences that fail are corrected, and checked again."""
-    strict: bool | None = None
-    """True if a report that would warn of itself is corrected once more, and marked if it still does."""
     review: Review | None = None
     """Reviewer of the first draft; below the bar it is revised once."""
 

@@ -97,7 +97,6 @@ class EffectiveChecks(Contract):
     """Parts of a full verification besides judging, with every default filled in."""
 
     correct: bool = False
-    strict: bool = False
     review: Review = Review.OFF
 
 

@@ -66,7 +66,9 @@ class VerifyingActivities:
         """Store the claims of what every proposal would write, and those of them that need a checker."""
         async with attempt(RECORDS):
             _, material = await self._load(request.claims_entry, by_model=request.by_model)
-            doubtful = await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)
+            doubtful = checking.DoubtfulEntry()
+            if request.doubtful_entry:
+                doubtful = await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)
             read = [await self.notebooks.read(entry, checking.ProposalsEntry) for entry in request.proposals]
             proposals = [one for each in read for one in each.proposals]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
@@ -112,7 +114,6 @@ class VerifyingActivities:
                 corrections_entry=await self._written(checking.CorrectionsEntry(corrections=corrections)),
                 summary=checking.VerificationSummary(
                     mode=request.mode,
-                    strict=request.strict,
                     not_reached=request.unreached,
                     correction_counts=dict(sorted(Counter(one.action.value for one in corrections).items())),
                     **count_verdicts(judged),

@@ -50,7 +50,7 @@ VERIFICATION: Final = "verification"
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
 TOKEN_SHARE: Final = 0.25
-"""Share of the run's earlier tokens that checking and correcting may add; `strict` has no such limit."""
+"""Share of the run's earlier tokens that checking and correcting may add."""
 CALL_TOKENS: Final = 1_100
 """Tokens of a call besides its claims."""
 CORRECTION_TOKENS: Final = 350
@@ -202,16 +202,11 @@ class _ClaimChecks:
         if await self._search_further(concluded.queries):
             weighed = await self._weigh()
             concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
-        # One round of corrections; with `strict` a second one if the report would still carry a warning.
-        for is_last in (not checks.strict, True)[: 1 + checks.strict]:
-            if not concluded.doubtful_entry or run.inbox.interruption is not None:
-                return
+        wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
+        if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
             corrected = await self._correct(concluded)
             await self._check(corrected, "check-corrected")
-            entry = corrected.claims_entry
-            concluded = await self._conclude(unreached, corrects=not is_last, corrected_entry=entry)
-            if not concluded.summary.warning:
-                return
+            await self._conclude(unreached, corrects=False, corrected_entry=corrected.claims_entry)
 
     async def _weigh(self) -> ExtractedClaims:
         run, answers = self._run, self._run.state.verification.answers
@@ -281,7 +276,6 @@ class _ClaimChecks:
             **self._ids,
             **entries,
             mode=run.resolved.verify.value,
-            strict=run.resolved.checks.strict,
             by_model=self._by_model,
             corrections_entry=known.corrections_entry,
             answers=known.answers,
@@ -343,8 +337,6 @@ class _ClaimChecks:
 
     def _affordable(self, sizes: Sequence[int]) -> int:
         """Return the number of corrections, the most important first, that the share of tokens allows."""
-        if self._run.resolved.checks.strict:
-            return len(sizes)
         spent = self._run.state.usage.tokens - self._tokens_before
         left = TOKEN_SHARE * self._tokens_before - spent - 2 * CALL_TOKENS
         needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)
