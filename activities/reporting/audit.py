@@ -17,12 +17,12 @@ from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
     CitedWords,
     FoundClaim,
-    PageWords,
     Tallied,
     claim_id,
     claim_key,
     count_verdicts,
     find_claims,
+    is_word_for_word,
     judge,
 )
 from activities.reporting.markdown import write
@@ -354,7 +354,7 @@ class _Comparison:
         verbatim = claim.method == CheckMethod.VERBATIM
         self._count("word for word claims" if verbatim else "claims judged by rules")
         cited = [CitedWords(item.quote, item.heading, self._titles.get(item.source_id, "")) for item in items]
-        judged = judge(found.words, cited, self._registry, self._report.language)
+        judged = judge(found.words, cited, self._registry, self._report.language, quoted=found.quoted)
         if verbatim and judged.method is not CheckMethod.VERBATIM:
             self._problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
         elif judged.verdict != claim.verdict:
@@ -388,18 +388,14 @@ class _Comparison:
             self._problem("marker_left", marker, "a marker was not resolved")
 
     def _check_quotations(self) -> None:
-        """Check that each source which a block quote cites has its words."""
-        texts = {number: self._texts.get(source) for number, source in self._sources.items()}
-        pages = {number: PageWords(text, self._registry) for number, text in texts.items() if text is not None}
-        for found in (claim for claim in self._found if claim.quoted):
-            for number in found.numbers:
-                if number not in pages:
-                    self._skip("quotations without the text of their source")
-                    continue
-                self._count("quotations")
-                if not pages[number].has(found.words):
-                    message = f"“{shorten(found.words, 80)}”: its source does not have these words"
-                    self._problem("quotation_differs", f"[{number}]", message)
+        """Check that a passage of each source which a block quote cites has its words."""
+        for found, number in ((claim, number) for claim in self._found if claim.quoted for number in claim.numbers):
+            self._count("quotations")
+            source = self._sources.get(number)
+            quotes = [item.quote for item in self._report.evidence if item.source_id == source]
+            if not is_word_for_word(found.words, quotes, self._registry, in_part=True):
+                message = f"“{shorten(found.words, 80)}”: no passage of its source has these words"
+                self._problem("quotation_differs", f"[{number}]", message)
 
     def _foreign_addresses(self) -> Iterator[str]:
         """Give the addresses that the text names or links to and that no source has."""

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from activities.reporting.addresses import KnownAddresses
@@ -213,7 +212,7 @@ def judge(
 ) -> ClaimVerdict:
     """Judge the words of a claim by rules beside the passages that it cites. Pure: an audit does it again."""
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
-    if cited and is_word_for_word(words, (item.quote for item in cited), registry):
+    if is_word_for_word(words, (item.quote for item in cited), registry):
         verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD
     elif cited and (quoted or verify is Verify.OFF):
         reason = NOT_THE_QUOTE if quoted else NOT_CHECKED
@@ -224,13 +223,14 @@ def judge(
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 
 
-def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses) -> bool:
-    """Return whether the words of a claim are exactly one of the quotes, apart from their layout."""
+def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
+    """Return whether the words of a claim are exactly one of the quotes, or a part of one, whatever the layout."""
     quoted = words[:1] + words[-1:] in QUOTATION_MARKS
     forms = {bare_words(words), bare_words(words[1:-1].strip() if quoted else words)} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
-        if not forms.isdisjoint((bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown)))):
+        theirs = {bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown))}
+        if any(form in their if in_part else form == their for form in forms for their in theirs):
             return True
     return False
 
@@ -241,40 +241,19 @@ def bare_words(text: str) -> str:
     return " ".join(lines.translate(LAYOUT_SIGNS).split())
 
 
-class PageWords:
-    """The stored text of a source as quotations are compared with it."""
+def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
+    """Make plain the block quotes whose words the passages that they cite do not have, and count them.
 
-    def __init__(self, text: str, registry: KnownAddresses) -> None:
-        self._text = text
-        self._registry = registry
-
-    @cached_property
-    def _plain_words(self) -> str:
-        return bare_words(clean_characters(self._text))
-
-    @cached_property
-    def _shown_words(self) -> str:
-        shown = self._registry.strip(clean_characters(self._text))
-        return bare_words(shown) + "\n" + bare_words(NUMBER.sub("", shown))
-
-    def has(self, words: str) -> bool:
-        """Return whether the source has these words; layout and white space do not count."""
-        bare = bare_words(words)
-        return bare in self._plain_words or bare in self._shown_words  # looking for addresses takes ten times as long
-
-
-def unquote_other_words(blocks: Blocks, pages: Mapping[str, PageWords]) -> tuple[Blocks, int]:
-    """Make plain the block quotes whose words the sources that they cite do not have, and count them.
-
-    `pages` gives texts by evidence id; where one is missing nothing is decided.
+    `quotes` gives the words of passages by evidence id; where one is missing nothing is decided.
     """
     made: list[Block] = []
     count = 0
     for block in blocks:
-        inside = [unquote_other_words(part, pages) for part in block.parts]
+        inside = [unquote_other_words(part, quotes, registry) for part in block.parts]
         count += sum(each for _, each in inside)
         cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
-        if any(not pages[key].has(claim.words) for claim in cited for key in claim.evidence_ids if key in pages):
+        pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
+        if not all(is_word_for_word(words, [quote], registry, in_part=True) for words, quote in pairs):
             count += 1
             for part in block.parts[0]:
                 flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))
