@@ -30,7 +30,6 @@ from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
-from providers.errors import ContentMissing
 from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore, SkippedFile
 
 SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
@@ -83,17 +82,9 @@ def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
-    """Return the stored texts that the evidence of a run refers to, each once, in order of its evidence.
-
-    Raises `ContentMissing` if a source of evidence has no stored text.
-    """
-    references: dict[str, DocumentRef] = {}
-    for item in state.evidence.values():
-        source = state.sources.get(item.source_id)
-        if source is None or source.text is None:
-            raise ContentMissing(f"{item.id}: there is no stored text for its source")
-        references.setdefault(source.text.hash, source.text)
-    return list(references.values())
+    """Return the stored texts that the evidence of a run refers to, each once."""
+    sources = (state.sources.get(item.source_id) for item in state.evidence.values())
+    return list({source.text.hash: source.text for source in sources if source and source.text}.values())
 
 
 @dataclass(frozen=True, eq=False)

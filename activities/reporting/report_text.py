@@ -53,7 +53,7 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
     say = inputs.words
     body = inputs.body or _without_draft(inputs)
     notice, facts = _notice(inputs), report_facts(inputs)
-    checking = describe_checking(inputs.claims, inputs.resolved.verify, say)
+    checking = describe_checking(inputs.claims, say)
     top = [heading(1, inputs.title)]
     if notice:
         see = say("see_method", method=say("method"))
@@ -136,31 +136,18 @@ def _because(reason: str | None, say: ReportWords) -> str:
 
 
 # --- what was checked ------------------------------------------------------------------------------------------------
-def describe_checking(claims: Iterable[JudgedClaim], verify: Verify, say: ReportWords) -> str:
+def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
     """Return what the citations of a report were checked for, and what not."""
     judged = [each.judged for each in claims if each.claim.evidence_ids]
     if not judged:
         return say("cites_nothing")
     methods = Counter(each.method for each in judged)
     verdicts = Counter(each.verdict.value for each in judged if each.method != CheckMethod.VERBATIM)
-    others = len(judged) - methods[CheckMethod.VERBATIM]
-    if not others:
-        message = "all_quoted"
-    elif verify is Verify.OFF or others == methods[CheckMethod.NONE]:
-        message = "some_quoted"
-    else:
-        message = "some_checked" if methods[CheckMethod.MODEL] else "some_judged"
     figures = {name: verdicts[name] for name in (Verdict.SUPPORTED, *DOUBTFUL)}
-    undecided = others - sum(figures.values())
     same, rules, model = (methods[each] for each in (CheckMethod.VERBATIM, CheckMethod.RULES, CheckMethod.MODEL))
-    counts = {
-        "all": len(judged),
-        "same": same,
-        "others": others,
-        "rules": rules,
-        "model": model,
-        "undecided": undecided,
-    }
+    undecided = len(judged) - same - sum(figures.values())
+    counts = {"all": len(judged), "same": same, "rules": rules, "model": model, "undecided": undecided}
+    message = "all_quoted" if same == len(judged) else "some_checked"
     return f"{say('leads')} {say(message, **counts, **figures)}"
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.addresses import sub_query_id
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
@@ -26,17 +25,12 @@ from contracts.messages import (
     StateChange,
 )
 from contracts.outcome import GateIssue, Mark, Progress, UnitProgress
-from contracts.plan import PlanNode
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.texts import plural
 from contracts.vocabulary import EngineKind
-from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import write_input
-from workflows.rules.query_matching import drop_repeated
-from workflows.rules.sub_queries import sources_left
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
@@ -46,7 +40,7 @@ from workflows.run.role_calls import Unanswered
 REVIEW_BAR: Final = 6.0
 """Score of 10 below which a draft is revised."""
 VERIFICATION: Final = "verification"
-"""Name of the phase, and origin of its searches."""
+"""Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
 TOKEN_SHARE: Final = 0.25
@@ -58,8 +52,6 @@ CORRECTION_TOKENS: Final = 350
 FEWEST_CORRECTIONS: Final = 5
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
-SEARCH_SECONDS: Final = 30.0
-"""Time that must be left for a further round of searches, or half of the reserve if that is more."""
 
 
 # --- review --------------------------------------------------------------------------------------------------------
@@ -194,14 +186,11 @@ class _ClaimChecks:
         """Verdict of each claim of the draft, in order."""
 
     async def carry_out(self) -> None:
-        """Weigh the claims, check them, search once for unsupported ones, then correct and check the corrections."""
+        """Weigh the claims, check them, then correct them and check the corrections."""
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
         concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
-        if await self._search_further(concluded.queries):
-            weighed = await self._weigh()
-            concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
         wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
         if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
             corrected = await self._correct(concluded)
@@ -238,36 +227,6 @@ class _ClaimChecks:
         batches = list(_batches(weighed.sizes))
         reached = await self._in_parallel([check(*batch) for batch in batches])
         return sum(len(numbers) for (_, numbers, _), done in zip(batches, reached, strict=True) if not done)
-
-    async def _search_further(self, queries: Sequence[str]) -> bool:
-        """Do one bounded round of searches for claims without support; true if it brought a new source.
-
-        These queries are no part of the plan: their failure makes no run incomplete.
-        """
-        run, state = self._run, self._run.state
-        seconds = max(SEARCH_SECONDS, run.resolved.limits.reserve_seconds / 2)
-        if run.inbox.interruption is not None or run.clock.remaining_seconds() < seconds:
-            return False
-        allowed = [query for query in queries if not run.contains_canary(query)]
-        fresh = drop_repeated(allowed, [query.text for query in state.plan.sub_queries])
-        if not fresh or not sources_left(state, run.resolved.limits):
-            return False
-        nodes = [
-            PlanNode(id=sub_query_id(text), text=text, origin=VERIFICATION, iteration=state.iteration) for text in fresh
-        ]
-        plan, failed, read = state.plan, list(state.failed_branches), len(state.readable_sources())
-        state.plan = plan.with_nodes(*nodes)
-        run.note("status", f"searching for what no source bears out: {plural(len(nodes), 'claim')}", level="info")
-        try:
-            await Gathering(run, nodes).carry_out()
-        except Interrupted:
-            run.degrade("not all claims that are not borne out could be searched for")
-        finally:
-            state.plan = plan
-        for note in state.failed_branches[len(failed) :]:
-            run.degrade(note)
-        state.failed_branches = failed
-        return len(state.readable_sources()) > read
 
     async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
         """Have the verdicts put together, and take them over with the corrected draft."""

@@ -156,7 +156,7 @@ def test_what_sources_disagree_about_is_said() -> None:
 def test_what_was_not_checked_is_said() -> None:
     """How many cited statements are quotations, and what the rules say of the others (invariant 15)."""
     assert (
-        "Cited statements: 8; word for word the cited passage: 6. Rules compared the others with their passages: 0 supported,"
+        "Cited statements: 8; word for word the cited passage: 6. Of the others rules judged 2 and a model 0,"
         in markdown()
     )
     quote = f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n"

@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.claims import find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.render import ReportingActivities, evidence_texts, render
+from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest
 from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict, VerdictsEntry
@@ -17,7 +17,6 @@ from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
-from providers.errors import ContentMissing
 from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
@@ -154,16 +153,6 @@ async def test_text_that_differs_from_its_quote_is_never_written() -> None:
         await run(SAMPLE.state(evidence=SAMPLE.evidence | {wrong.id: wrong}), SAMPLE.draft)
     assert caught.value.type == failures.CONTENT_CORRUPT
     assert caught.value.non_retryable
-
-
-def test_evidence_without_a_text_is_missing() -> None:
-    """Whether its source is unknown or was never stored."""
-    state = SAMPLE.state()
-    assert {text.hash for text in evidence_texts(state)} <= set(SAMPLE.texts)
-    named = state.sources[SAMPLE.rule.source_id]
-    for sources in ({}, {**state.sources, named.id: named.model_copy(update={"text": None})}):
-        with pytest.raises(ContentMissing, match="there is no stored text for its source"):
-            evidence_texts(state.model_copy(update={"sources": sources}))
 
 
 async def test_state_without_an_ending_is_refused() -> None:
