@@ -86,8 +86,6 @@ class ReportClaim(Contract):
     verdict: str = ""
     method: str = ""
     reason: str = ""
-    rests_on: BoundedList[str] = []
-    """Passages that the verdict rests on, where they are others than the claim cites."""
 
 
 class ReportCitation(Contract):

@@ -1,7 +1,7 @@
 """Claims of a text: what is cited and what asserts something; and what the rules say of each.
 
 A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. What has a citation is a
-claim, whatever its form; what has none is one if it asserts something (`providers.verification.assertions`).
+claim, whatever its form; what has none is one if it asserts something.
 """
 
 import re
@@ -26,11 +26,13 @@ from activities.reporting.tree import (
 from contracts.addresses import long_hash
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
-from providers.verification.assertions import asserts
+from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 
 MOST_UNSUPPORTED: Final = 0.2
 """Share of the cited statements above which a report with unsupported ones is not complete."""
+FEWEST_WORDS: Final = 4
+"""Words from which on a line can assert something; a shorter one is a name, a label or an exclamation."""
 LED_TO: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
 """A fence, the rule below the header of a table, the border of a listing."""
@@ -156,8 +158,19 @@ class _Finder:
         marked = any(part.marks for part in parts)
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
-        if marked or (not only_cited and asserts(words, self._language, leads=leads)):
+        if marked or (not only_cited and _asserts(words, self._language, leads=leads)):
             yield FoundClaim("", words, self._section, evidence_ids, parts, quoted, row)
+
+
+def _asserts(words: str, language: str, *, leads: bool) -> bool:
+    """Return whether a sentence that cites nothing is a claim about the world; where its form leaves that open, it is.
+
+    Questions, lines that introduce a list or a quotation (`leads`), and labels are none.
+    """
+    bare = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
+    if bare.endswith(("?", "？", "؟")) or (leads and bare.endswith((":", "："))):
+        return False
+    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", bare)) >= FEWEST_WORDS or bool(find_quantities(bare, language))
 
 
 class Tallied(NamedTuple):

@@ -227,7 +227,6 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "end": end,
         "citation_numbers": claim.numbers,
         **_taken(claim, "section", "evidence_ids"),
-        "rests_on": item.judged.evidence_ids,
         **_taken(item.judged, "verdict", "method", "reason"),
     }
 

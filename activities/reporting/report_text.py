@@ -51,7 +51,7 @@ class RenderedText:
 def compose_text(inputs: ReportInputs) -> RenderedText:
     """Put the text together."""
     say = inputs.words
-    body = inputs.body or _without_draft(inputs)
+    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=inputs.why())}"),)
     notice, facts = _notice(inputs), report_facts(inputs)
     checking = describe_checking(inputs.claims, say)
     top = [heading(1, inputs.title)]
@@ -76,17 +76,6 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
         also = inputs.shortfall() if inputs.checked.warning else ""
         return inputs.outcome(), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
     return (say("not_verified"), say("not_checked")) if unchecked else None
-
-
-def _without_draft(inputs: ReportInputs) -> Blocks:
-    """Return what takes the place of the text if none was written."""
-    say = inputs.words
-    lines = [say("no_draft"), say("no_draft_why", reason=inputs.why())]
-    if inputs.passages:
-        read = len({passage.evidence.source_id for passage in inputs.passages.values()})
-        found = say.count("passage", len(inputs.passages))
-        lines.append(say("no_draft_found", sources=say.count("source", read), passages=found))
-    return (paragraph(" ".join(lines)),)
 
 
 def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
@@ -176,10 +165,8 @@ def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
     if review := checked.review:
         scores = {name: f"{value:g}" for name, value in review.scores.model_dump().items()}
-        items = [say.translated(reason) for reason in review.reasons]
-        items += [say("review_missing", text=each) for each in review.missing]
         method = say.name("reviewer", review.method)
-        yield _fact(say, "reviewed", items, overall=f"{review.overall:g}", method=method, **scores)
+        yield _fact(say, "reviewed", overall=f"{review.overall:g}", method=method, **scores)
 
 
 # --- how the work went -----------------------------------------------------------------------------------------------

@@ -6,13 +6,12 @@ the verdicts so far count, and the other claims are unverified.
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
+from contracts.call_sizes import CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import Verdict
@@ -43,13 +42,6 @@ VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
-TOKEN_SHARE: Final = 0.25
-"""Share of the run's earlier tokens that checking and correcting may add."""
-CALL_TOKENS: Final = 1_100
-"""Tokens of a call besides its claims."""
-CORRECTION_TOKENS: Final = 350
-"""Tokens of a proposal and of checking it again."""
-FEWEST_CORRECTIONS: Final = 5
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
@@ -181,7 +173,6 @@ class _ClaimChecks:
         self._run = run
         self._ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
         self._by_model = run.resolved.engine is EngineKind.MODEL
-        self._tokens_before = run.state.usage.tokens
         self.verdicts: list[Verdict] = []
         """Verdict of each claim of the draft, in order."""
 
@@ -271,7 +262,7 @@ class _ClaimChecks:
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
         """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
         run, proposals = self._run, list[tuple[int, str]]()
-        sizes = concluded.sizes[: self._affordable(concluded.sizes)] if self._by_model else []
+        sizes = concluded.sizes if self._by_model else []
 
         async def correct(call: int, numbers: list[int], size: int) -> None:
             request = CorrectInput(entry=concluded.doubtful_entry, numbers=numbers, bytes_shown=size)
@@ -293,13 +284,6 @@ class _ClaimChecks:
         corrected = await run.host.execute(activities.APPLY_CORRECTIONS, request, options)
         run.operation_done("apply")
         return corrected
-
-    def _affordable(self, sizes: Sequence[int]) -> int:
-        """Return the number of corrections, the most important first, that the share of tokens allows."""
-        spent = self._run.state.usage.tokens - self._tokens_before
-        left = TOKEN_SHARE * self._tokens_before - spent - 2 * CALL_TOKENS
-        needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)
-        return max(FEWEST_CORRECTIONS, sum(tokens <= left for tokens in needed))
 
     async def _in_parallel(self, calls: Sequence[Coroutine[Any, Any, None]]) -> list[bool]:
         """Make calls in parallel within bounds, the first ones first; true for each that was made."""
