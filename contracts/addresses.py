@@ -154,7 +154,7 @@ LONGEST: Final = 2_048
 
 @lru_cache(maxsize=REMEMBERED)
 def doi_of(text: str | None) -> str | None:
-    """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`) or of an address of doi.org or arXiv.
+    """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`), or of an address of doi.org, arXiv.
 
     None for anything else, and for what is no identifier to its end: many may begin alike. Never raises.
     """

@@ -45,7 +45,8 @@ class CompactModel(Contract):
     def write_compactly(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
         """Write the fields that differ from their defaults."""
         if info.context == WHOLE or info.exclude_defaults:
-            return write(self)
+            whole: dict[str, Any] = write(self)
+            return whole
         chosen: dict[str, Any] = {"mode": info.mode, "include": info.include, "exclude": info.exclude}
         return self.model_dump(**chosen, exclude_defaults=True, exclude_computed_fields=True)
 

@@ -69,7 +69,7 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]
-    first, last = published_between(request.constraints.timeframe if request.constraints else None, ANY_DAY)
+    first, last = published_between(request.constraints.timeframe, ANY_DAY)
     if first and last and first > last:
         return ["constraints.timeframe: ends before it begins"]
     return []
