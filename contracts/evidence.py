@@ -285,22 +285,27 @@ CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
 """Beginning of the reason of a label that no role may change."""
 
 
-class SearchHit(Contract):
+class SourceDetails(Contract):
+    """Statements of a search, or of a page, about a source."""
+
+    title: str = ""
+    snippet: str = ""
+    source_type: str = "web"
+    authors: list[str] = []
+    venue: str | None = None
+    doi: str | None = None
+    published_at: str | None = None
+
+
+class SearchHit(SourceDetails):
     """One result of one provider, in its rank.
 
     A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook have the rest.
     """
 
     url: str
-    title: str = ""
-    snippet: str = ""
     rank: int = Field(default=1, ge=1)
     provider: str = ""
-    source_type: str = "web"
-    published_at: str | None = None
-    authors: list[str] = []
-    venue: str | None = None
-    doi: str | None = None
     sections: list[SectionHint] = []
     """Places of the match in the stored text; only a corpus knows."""
     content_hash: str | None = None
@@ -357,23 +362,31 @@ class Candidate(Contract):
     hit: SearchHit
 
 
-class Source(Contract):
+class ReadDetails(SourceDetails):
+    """A source as it was read."""
+
+    url: str
+    publisher: str | None = None
+    retrieved_at: str | None = None
+    quality: Quality = Quality.UNKNOWN
+    quality_reason: str = ""
+    assessment: SourceAssessment | None = None
+    """None for sources that the operator declared, and for unread ones."""
+    language: str | None = None
+    """Of the text, as ISO 639 has it."""
+    raw: DocumentRef | None = None
+    text: DocumentRef | None = None
+    sections: list[SectionHint] = []
+
+
+class Source(ReadDetails):
     """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
 
     A workflow knows the fields that its rules need; the entries of the run's notebook have the rest.
     """
 
     id: str
-    url: str
     title: str
-    authors: list[str] = []
-    publisher: str | None = None
-    venue: str | None = None
-    doi: str | None = None
-    published_at: str | None = None
-    retrieved_at: str | None = None
-    source_type: str = "web"
-    snippet: str = ""
     provider: str
     sub_query_ids: list[str] = []
     """Every sub-query that found it; the first is its owner."""
@@ -381,21 +394,12 @@ class Source(Contract):
     iteration: int = 1
     status: SourceStatus = SourceStatus.NOT_FETCHED
     status_reason: str = ""
-    quality: Quality = Quality.UNKNOWN
-    quality_reason: str = ""
-    assessment: SourceAssessment | None = None
-    """None for sources that the operator declared, and for unread ones."""
-    language: str | None = None
-    """Of the text, as ISO 639 has it."""
     aliases: list[str] = []
     """Other URLs that led to it."""
     content_hash: str | None = None
     """SHA-256 of the raw bytes."""
-    raw: DocumentRef | None = None
-    text: DocumentRef | None = None
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
-    sections: list[SectionHint] = []
     analyzed: bool = False
     found_quality: Quality | None = None
     """Quality by the rules, where the analyzer has changed `quality`; None: as `quality`."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit
 from contracts.notebooks import refer_source
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
@@ -134,9 +134,7 @@ class ReadRequest(CompactModel):
     query: str = ""
     """The query that found it: relevance is judged against it."""
     snippet: str = ""
-    source_type: str = "web"
     published_at: str | None = None
-    venue: str | None = None
     doi: str | None = None
     mode: SourceType = SourceType.WEB
     """Table of authorities that applies."""
@@ -166,13 +164,8 @@ class ReadRecord(CompactModel):
     """The final URL; empty where it is the requested one."""
     title: str = ""
     """Empty where it is the one of the hit."""
-    authors: list[str] = []
     publisher: str | None = None
-    published_at: str | None = None
-    doi: str | None = None
-    retrieved_at: str = ""
     content_hash: str
-    raw: DocumentRef | None = None
     text: DocumentRef
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
@@ -180,8 +173,6 @@ class ReadRecord(CompactModel):
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
-    assessment: SourceAssessment | None = None
-    language: str | None = None
     cached: bool = False
     """True if it came from the cache, so that no site was asked."""
     entry: str | None = None

@@ -15,7 +15,16 @@ from pydantic import BaseModel, ValidationError
 from contracts.addresses import canonical_url
 from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.checking_roles import CheckInput, CorrectInput
-from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, SectionHint, Source
+from contracts.evidence import (
+    DocumentRef,
+    Evidence,
+    Finding,
+    ReadDetails,
+    SearchHit,
+    SectionHint,
+    Source,
+    SourceDetails,
+)
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
@@ -48,11 +57,6 @@ MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19
 """Characters of a hash in messages: `sha256:` and twelve digits."""
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
-HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
-SOURCE_DETAILS: Final = (
-    *HIT_DETAILS,
-    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
-)
 
 
 class StoredNotebooks:
@@ -252,10 +256,10 @@ class StoredNotebooks:
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
-            known = {} if hit is None else {name: getattr(hit, name) for name in HIT_DETAILS}
+            known = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
         else:
             entry = await self.read(source.entry, SourceEntry)
-            known = {name: getattr(entry, name) for name in SOURCE_DETAILS}
+            known = {name: getattr(entry, name) for name in ReadDetails.model_fields}
             known["sections"] = await self._sections(entry.sections, entry.url, source.hit_entries, entry.text)
         fields = Source.model_fields
         missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
@@ -269,9 +273,7 @@ def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> 
         "query": "\n".join(found.questions),
         "date": found.date,
         "snippet": hit.snippet,
-        "source_type": hit.source_type,
         "published_at": hit.published_at,
-        "venue": hit.venue,
         "doi": hit.doi,
         "mode": search.source_types[0] if search.source_types else SourceType.WEB,
         "published_from": published_between(resolved.constraints.timeframe, found.date)[0],

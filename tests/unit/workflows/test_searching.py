@@ -53,6 +53,9 @@ class Services:
         raise ApplicationError(request.url, kind, type=failures.SOURCE_UNREADABLE, non_retryable=True)
 
 
+ANY_TIME = Constraints()
+
+
 def run_with(
     services: Services, *choices: ProviderChoice, constraints: Constraints = ANY_TIME, **search: Any
 ) -> ResearchRun:
