@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import presets
-from contracts.parse_request import unavailable, unknown_to_strategy
+from contracts.parse_request import unknown_to_strategy
 from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
 from contracts.resolved import (
     CorpusSnapshot,
@@ -45,7 +45,7 @@ def resolve(
     search_attributes: bool,
 ) -> ResolvedResearch:
     """Everything that the run needs to know. Raises `RunRefused`."""
-    if lines := unavailable(request):
+    if lines := unknown_to_strategy(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
     models = _models(request, configuration) if engine is EngineKind.MODEL else {}
@@ -108,7 +108,7 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
-    if lines := [*unavailable(request), *_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
+    if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     named = _over(stored.requested, _named(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}

@@ -303,7 +303,7 @@ def test_limits_of_a_resumed_run_are_those_that_its_own_strategy_knows() -> None
     assert resolve_again(in_steps, more, MODELS).limits.max_steps == 7
     with pytest.raises(RunRefused, match=r"^limits\.max_steps: the strategy supervisor has no steps"):
         resolve_again(resolved(), more, MODELS)
-    with pytest.raises(RunRefused, match="install the one that the run was begun with"):
+    with pytest.raises(RunRefused, match="no installed package declares it"):
         again(in_steps.model_copy(update={"strategy": "scout"}))
 
 
