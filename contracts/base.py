@@ -32,7 +32,7 @@ class Contract(BaseModel):
 class StrictContract(Contract):
     """A frozen value that a person or a program of theirs writes: an unknown key is refused by name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid")
 
 
 class CompactModel(Contract):

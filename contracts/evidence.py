@@ -317,28 +317,16 @@ class SearchHit(SourceDetails):
 
 
 def together(first: SearchHit, other: SearchHit) -> SearchHit:
-    """Merge two hits of one source: the first one, with better details of the other."""
+    """Merge two hits of one source: the first one, with details of the other that it lacks."""
     finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
-    snippet = max(first.snippet, other.snippet, key=len)
     update: dict[str, object] = {
-        "title": first.title if first.title not in {"", first.url} else other.title or first.title,
-        "snippet": snippet,
-        "authors": max(first.authors, other.authors, key=len),
-        "published_at": _date(first.published_at, other.published_at),
-        "venue": first.venue or other.venue,
-        "doi": first.doi or other.doi,
-        "source_type": first.source_type if first.source_type != "web" else other.source_type,
+        **{name: getattr(first, name) or getattr(other, name) for name in SourceDetails.model_fields},
         "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
         "entries": list(dict.fromkeys([*first.entries, *other.entries])),
     }
     if not first.sections and canonical_url(first.url) == canonical_url(other.url):
         update |= {"sections": other.sections, "content_hash": other.content_hash}
     return first.model_copy(update=update)
-
-
-def _date(first: str | None, other: str | None) -> str | None:
-    """Return the first date, or the other where it is the same with more precision."""
-    return other if other and other.startswith(first or "") else first
 
 
 class SourceAssessment(Contract):
