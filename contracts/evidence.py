@@ -319,8 +319,9 @@ class SearchHit(SourceDetails):
 def together(first: SearchHit, other: SearchHit) -> SearchHit:
     """Merge two hits of one source: the first one, with details of the other that it lacks."""
     finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
+    lacking = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
-        **{name: getattr(first, name) or getattr(other, name) for name in SourceDetails.model_fields},
+        **{name: getattr(other, name) for name in lacking},
         "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
         "entries": list(dict.fromkeys([*first.entries, *other.entries])),
     }

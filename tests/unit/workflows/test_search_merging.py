@@ -58,5 +58,5 @@ def test_details_that_one_lacks_come_from_the_other() -> None:
     )  # fmt: skip
     (found,) = merge_hits([plain, response("b", hit("https://doi.org/10.1000/X"), rich)], 5)
     assert (found.title, found.snippet, found.doi, found.authors) == ("X", "short", "10.1000/x", ["A"])
-    assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024-05", "academic", 1)
+    assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024", "academic", 1)
     assert found.also_found_by == ["b"]
