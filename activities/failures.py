@@ -27,7 +27,6 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
 from contracts.outcome import Usage
-from contracts.resolved import Permission
 from providers import errors
 from providers.errors import ProviderError, Retryable
 
@@ -171,9 +170,9 @@ def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
     return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
 
 
-def check_permission(permission: Permission | None) -> None:
-    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without a valid permission."""
-    if permission is None or not permission.is_valid:
+def check_permission(permitted: bool) -> None:
+    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without the permission."""
+    if not permitted:
         message = "not asked: a person has yet to approve the plan of this run (`research approve`)"
         raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 

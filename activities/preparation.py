@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import presets
-from contracts.parse_request import unavailable, unknown_to_strategy
-from contracts.request import SAME_LANGUAGE, Constraints, Depth, EngineChoice, Mode, ResearchRequest, SearchOptions
+from contracts.parse_request import unknown_to_strategy
+from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
@@ -45,7 +45,7 @@ def resolve(
     search_attributes: bool,
 ) -> ResolvedResearch:
     """Everything that the run needs to know. Raises `RunRefused`."""
-    if lines := unavailable(request):
+    if lines := unknown_to_strategy(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
     models = _models(request, configuration) if engine is EngineKind.MODEL else {}
@@ -65,12 +65,10 @@ def resolve(
     advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
-    depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
+    depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
-    taken = "query strategy mode on_deadline system_prompt context metadata tenant priority exclude".split()
     return ResolvedResearch(
-        **{name: getattr(request, name) for name in taken},
-        **{name: getattr(request.output, name) for name in ("target_words", "citation_style", "uncited")},
+        **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
         requested=_named(request),
         language=detect_language(request.query),
@@ -91,10 +89,6 @@ def resolve(
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
-        report_language=None if request.output.language == SAME_LANGUAGE else request.output.language,
-        sections=request.output.sections or [],
-        audience=readers.audience,
-        region=readers.region,
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -114,7 +108,7 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
-    if lines := [*unavailable(request), *_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
+    if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     named = _over(stored.requested, _named(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
@@ -264,21 +258,19 @@ def _unmet_need(
 # --- searching --------------------------------------------------------------------------------------------------------
 def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:
     """The search options of the request, else those that are configured."""
-    named, constraints = request.search or SearchOptions(), request.constraints or Constraints()
+    named = request.search
     return EffectiveSearch(
         policy=named.policy or configured.policy,
         max_results_per_query=named.max_results_per_query or configured.max_results_per_query,
         source_types=list(named.source_types or configured.source_types),
         domains_allow=list(configured.domains_allow if named.domains_allow is None else named.domains_allow),
         domains_deny=list(configured.domains_deny if named.domains_deny is None else named.domains_deny),
-        language=constraints.language,
-        timeframe=constraints.timeframe,
     )
 
 
 def _named_web(request: ResearchRequest) -> list[str] | None:
     """The providers of the web that a request names; None where it names no provider at all."""
-    named = request.search.providers if request.search else None
+    named = request.search.providers
     return None if named is None else [name for name in named if name != CORPUS]
 
 

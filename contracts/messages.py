@@ -6,11 +6,11 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit
 from contracts.notebooks import refer_source
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
-from contracts.resolved import Permission, ResolvedResearch
+from contracts.resolved import ResolvedResearch
 from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
@@ -45,12 +45,6 @@ class Prepared(CompactModel):
     """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
     """True if the run may begin at once; else it waits for its turn."""
-
-
-class SessionRef(CompactModel):
-    """A saved session."""
-
-    research_id: str
 
 
 class TurnRequest(RunRequest):
@@ -100,8 +94,8 @@ class SearchRequest(RunRequest):
     """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
     """Hash of the stored resolution, by which pages are judged."""
-    permission: Permission | None = None
-    """Without a valid one no call is made."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
     patience_seconds: float | None = None
     """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
@@ -140,9 +134,7 @@ class ReadRequest(CompactModel):
     query: str = ""
     """The query that found it: relevance is judged against it."""
     snippet: str = ""
-    source_type: str = "web"
     published_at: str | None = None
-    venue: str | None = None
     doi: str | None = None
     mode: SourceType = SourceType.WEB
     """Table of authorities that applies."""
@@ -157,8 +149,8 @@ class ReadRequest(CompactModel):
     """The address contains words that only this run knows: it is refused."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
-    permission: Permission | None = None
-    """Without a valid one no call is made."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
     """True if the workflow does not know the title."""
     patience_seconds: float = 10.0
@@ -172,13 +164,8 @@ class ReadRecord(CompactModel):
     """The final URL; empty where it is the requested one."""
     title: str = ""
     """Empty where it is the one of the hit."""
-    authors: list[str] = []
     publisher: str | None = None
-    published_at: str | None = None
-    doi: str | None = None
-    retrieved_at: str = ""
     content_hash: str
-    raw: DocumentRef | None = None
     text: DocumentRef
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
@@ -186,8 +173,6 @@ class ReadRecord(CompactModel):
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
-    assessment: SourceAssessment | None = None
-    language: str | None = None
     cached: bool = False
     """True if it came from the cache, so that no site was asked."""
     entry: str | None = None
@@ -198,15 +183,8 @@ class CheckProvidersRequest(RunRequest):
     """Search providers to be checked before a run begins."""
 
     providers: list[str]
-    permission: Permission | None = None
-    """Without a valid one no call is made."""
-
-
-class CheckedProviders(CompactModel):
-    """Answer of the workers that search."""
-
-    unavailable: dict[str, str] = {}
-    """Name → reason why it cannot be used, with the remedy; the others can."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
 
 
 class StateChange(CompactModel):

@@ -517,11 +517,11 @@ def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engin
 
 def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
     """Preferences of the request beyond the question; the form of the report concerns its writer alone."""
-    preferences = [f"The region that matters: {resolved.region}"] if resolved.region else []
-    if resolved.audience:
-        preferences.append(f"The readers: {resolved.audience}")
+    preferences = [f"The region that matters: {resolved.constraints.region}"] if resolved.constraints.region else []
+    if resolved.constraints.audience:
+        preferences.append(f"The readers: {resolved.constraints.audience}")
     preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
-    if role.writes_report and resolved.sections:
-        headings = "; ".join(resolved.sections)
+    if role.writes_report and resolved.output.sections:
+        headings = "; ".join(resolved.output.sections)
         preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
     return preferences

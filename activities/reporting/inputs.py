@@ -144,8 +144,8 @@ def gather_inputs(
     body = without_source_lists(blocks)
     free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
     uncited = [each for each in find_claims(body, resolved.language) if not each.evidence_ids]
-    removed = uncited if free and resolved.uncited is Uncited.REMOVE else []
-    labels = citation_labels(resolved.citation_style, state.sources, registry)
+    removed = uncited if free and resolved.output.uncited is Uncited.REMOVE else []
+    labels = citation_labels(resolved.output.citation_style, state.sources, registry)
     numbered, citations = number_citations(without_claims(body, removed), state.evidence, state.citations, labels)
     cited = _cited_sources(numbered, passages, state.sources)
     others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]

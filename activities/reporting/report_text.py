@@ -223,9 +223,9 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     resolved, state = inputs.resolved, inputs.state
     values = {
         "language": resolved.report_language,
-        "sections": "; ".join(resolved.sections),
-        "readers": resolved.audience,
-        "region": resolved.region,
+        "sections": "; ".join(resolved.output.sections or []),
+        "readers": resolved.constraints.audience,
+        "region": resolved.constraints.region,
     }
     if items := [f"{say.name('wish', name)}: {value}" for name, value in values.items() if value]:
         by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL

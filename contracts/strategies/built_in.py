@@ -173,7 +173,7 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     """Fewest and most calls of a model by each role that works on the report of any strategy; for the estimate."""
     checks, full = resolved.checks, resolved.verify is Verify.FULL
     claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
-    batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
+    batches, rounds = -(-claims // CLAIMS_PER_CALL), bool(checks.correct) * (1 + checks.strict)
     by_model = checks.review is Review.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
     return {
@@ -186,9 +186,9 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
 
 def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
-    if (resolved.target_words or 0) < LONG_REPORT_WORDS:
+    if (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return 0, 0
-    asked = min(len(resolved.sections), MOST_REPORT_SECTIONS)
+    asked = min(len(resolved.output.sections or []), MOST_REPORT_SECTIONS)
     fewest = asked or FEWEST_REPORT_SECTIONS
     most = asked or min(MOST_REPORT_SECTIONS, resolved.limits.max_sub_queries * resolved.limits.max_iterations)
     if most < FEWEST_REPORT_SECTIONS:

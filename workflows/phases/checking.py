@@ -196,10 +196,11 @@ class _ClaimChecks:
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
-        concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
+        corrects = bool(checks.correct)
+        concluded = await self._conclude(unreached, corrects=corrects, claims_entry=weighed.claims_entry)
         if await self._search_further(concluded.queries):
             weighed = await self._weigh()
-            concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
+            concluded = await self._conclude(unreached, corrects=corrects, claims_entry=weighed.claims_entry)
         # One round of corrections; with `strict` a second one if the report would still carry a warning.
         for is_last in (not checks.strict, True)[: 1 + checks.strict]:
             if not concluded.doubtful_entry or run.inbox.interruption is not None:

@@ -173,7 +173,7 @@ class Gathering:
             exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
             needs_title=not hit.title,
-            permission=run.permission(),
+            permitted=run.is_permitted,
             patience_seconds=patience,
         )
         async with self._reads_at_once:

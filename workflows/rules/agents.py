@@ -25,7 +25,7 @@ from contracts.outcome import Counts
 from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
-from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
@@ -38,6 +38,11 @@ MOST_KNOWN: Final = 100
 """Queries, and pages, of a ledger: the cache has the others."""
 MOST_NOTES: Final = 10
 """Failures of one agent that the state of its run has."""
+
+GIVEN_TO_AGENTS: Final = """research_id language mode depth engine models model_host model_prices reasoning_tokens
+    reasoning_tiers providers search corpus web tenant priority search_attributes canary exclude configuration_digest
+    product_version egress""".split()
+"""Fields of a resolved request that are the same for an agent."""
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
@@ -98,34 +103,13 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
     """Return the part of a run's request that an agent gets: how to search and with which engine, not the question."""
     return ResolvedResearch(
-        research_id=resolved.research_id,
+        **{name: getattr(resolved, name) for name in GIVEN_TO_AGENTS},
         query=task.text,
-        language=resolved.language,
         strategy=task.strategy,
-        mode=resolved.mode,
-        depth=resolved.depth,
-        engine=resolved.engine,
-        models=resolved.models,
-        model_host=resolved.model_host,
-        model_prices=resolved.model_prices,
-        reasoning_tokens=resolved.reasoning_tokens,
-        reasoning_tiers=resolved.reasoning_tiers,
-        providers=resolved.providers,
-        search=resolved.search,
-        corpus=resolved.corpus,
-        web=resolved.web,
         limits=limits,
         gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),
         verify=Verify.OFF,
-        checks=EffectiveChecks(),
-        tenant=resolved.tenant,
-        priority=resolved.priority,
-        search_attributes=resolved.search_attributes,
-        canary=resolved.canary,
-        exclude=resolved.exclude,
-        configuration_digest=resolved.configuration_digest,
-        product_version=resolved.product_version,
-        egress=resolved.egress,
+        constraints=resolved.constraints.model_copy(update={"audience": None, "region": None}),
     )
 
 
@@ -262,21 +246,17 @@ def findings_of_agent(state: ResearchState, result: TaskResult) -> AgentFindings
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
-def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> set[str]:
-    """Take over the results of an agent; the ids of passages that were dropped because other ones have them.
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> None:
+    """Take over the results of an agent.
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
     found, node = result.findings(), task.plan_node
-    clashing = state.clashing_ids(found.evidence)
-    state.evidence = {item.id: item for item in found.evidence if item.id not in clashing} | state.evidence
+    state.evidence = {item.id: item for item in found.evidence} | state.evidence
     known = {finding.id for finding in state.findings}
     of_agent = {"sub_query_id": node, "iteration": state.iteration}
-    state.findings = state.findings + [
-        finding.model_copy(update=of_agent)
-        for finding in found.findings
-        if finding.id not in known and clashing.isdisjoint(finding.evidence_ids)
-    ]
+    fresh = [finding.model_copy(update=of_agent) for finding in found.findings if finding.id not in known]
+    state.findings = [*state.findings, *fresh]
     if not result.is_stub:
         state.gaps = _merge_gaps(state, found, node)
     new_sources = _merge_sources(state, found, node)
@@ -294,7 +274,6 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
     state.models_used = _union(state.models_used, result.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, result.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
-    return clashing
 
 
 def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[Gap]:

@@ -23,7 +23,6 @@ from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.killers import HereCalls
 from tests.fakes.model_work import unmarked
-from tests.fakes.states import PERMITTED
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
@@ -105,7 +104,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
 
     content = MemoryStore()
     activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
-    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permission=PERMITTED)
+    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permitted=True)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")

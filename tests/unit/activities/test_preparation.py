@@ -94,11 +94,12 @@ def test_the_form_that_is_requested_is_resolved() -> None:
     """Language, sections, readers and region; a resumed run takes new ones over those that it has."""
     output = {"language": "de", "sections": ["Kurz", "Lang"]}
     made = resolved(output=output, constraints={"audience": "nurses", "region": "Austria"})
-    form = (made.report_language, made.sections, made.audience, made.region)
+    form = (made.report_language, made.output.sections, made.constraints.audience, made.constraints.region)
     assert form == ("de", ["Kurz", "Lang"], "nurses", "Austria")
     assert resolved().report_language is None
     changed = again(made, output={"language": "fr"})
-    assert (changed.report_language, changed.sections, changed.audience) == ("fr", ["Kurz", "Lang"], "nurses")
+    assert (changed.report_language, changed.constraints.audience) == ("fr", "nurses")
+    assert changed.output.sections == ["Kurz", "Lang"]
 
 
 # --- needs of a strategy ----------------------------------------------------------------------------------------------
@@ -251,7 +252,7 @@ def test_a_resumed_run_searches_as_both_requests_say(fields: Any, names: list[st
     made = again(stored, services.configuration, **fields)
     assert [choice.name for choice in made.providers] == names
     assert [(named, " ".join(types)) for named, types in services.asked] == asked
-    assert made.search.model_dump(include={"language"})["language"] == fields.get("constraints", {}).get("language")
+    assert made.constraints.language == fields.get("constraints", {}).get("language")
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -272,7 +273,8 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert changed.models == {"simple": "small", "analytical": "big", "complex": "mine"}
     assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, ThinkMode.OFF)
     assert (changed.search.domains_deny, changed.search.max_results_per_query) == (["example.com"], 3)
-    assert (changed.search.timeframe, changed.target_words, changed.on_deadline) == ("year", 900, OnDeadline.ABORT)
+    assert (changed.constraints.timeframe, changed.output.target_words) == ("year", 900)
+    assert changed.on_deadline is OnDeadline.ABORT
     assert again(changed) == changed
     more = again(stored, limits={"max_iterations": 7})
     assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
@@ -301,7 +303,7 @@ def test_limits_of_a_resumed_run_are_those_that_its_own_strategy_knows() -> None
     assert resolve_again(in_steps, more, MODELS).limits.max_steps == 7
     with pytest.raises(RunRefused, match=r"^limits\.max_steps: the strategy supervisor has no steps"):
         resolve_again(resolved(), more, MODELS)
-    with pytest.raises(RunRefused, match="install the one that the run was begun with"):
+    with pytest.raises(RunRefused, match="no installed package declares it"):
         again(in_steps.model_copy(update={"strategy": "scout"}))
 
 

@@ -21,7 +21,6 @@ from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.killers import HereCalls
-from tests.fakes.states import PERMITTED
 from tests.fakes.world import all_reachable
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import SOURCE, URL, environment
@@ -57,9 +56,7 @@ class Shelf:
 
 def asked(provider: str = "shelf") -> SearchRequest:
     """A search."""
-    return SearchRequest(
-        research_id="r-1", operation="search/1", provider=provider, text="vacuum", permission=PERMITTED
-    )
+    return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum", permitted=True)
 
 
 def document(**changes: Any) -> ExtractedDocument:
@@ -79,7 +76,7 @@ def reading(given: Any, content: MemoryStore | None = None) -> ReadingActivities
 
 async def read(given: Any, content: MemoryStore | None = None) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
-    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
+    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permitted=True)
     store = content or MemoryStore()
     record = await environment().run(reading(given, store).read_source, request)
     return record, await StoredNotebooks(store).read(record.entry, SourceEntry)
@@ -187,7 +184,7 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     content = MemoryStore()
     activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
     request = ReadRequest(
-        permission=PERMITTED,
+        permitted=True,
         source_id=SOURCE,
         url=URL,
         domains_allow=["A.test"],

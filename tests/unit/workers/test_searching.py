@@ -17,7 +17,6 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
-from tests.fakes.states import PERMITTED
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
 from workers.web_access import find_unreachable, open_searching, search_limits
@@ -72,11 +71,11 @@ async def test_a_provider_that_is_not_configured_is_left_out(tmp_path: Path) -> 
     """Keys and addresses decide before any search (S0-102)."""
     async with SearchApis() as server:
         settings = configured(tmp_path, SEARXNG_URL=server.url("searxng"))
-        check = CheckProvidersRequest(research_id="r-1", providers=["searxng", "tavily"], permission=PERMITTED)
+        check = CheckProvidersRequest(research_id="r-1", providers=["searxng", "tavily"], permitted=True)
         async with pool(settings) as activities:
             found = await ActivityEnvironment().run(activities.check_providers, check)
-    assert list(found.unavailable) == ["tavily"]
-    assert "not configured" in found.unavailable["tavily"]
+    assert list(found) == ["tavily"]
+    assert "not configured" in found["tavily"]
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:

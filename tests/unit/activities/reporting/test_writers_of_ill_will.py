@@ -6,7 +6,7 @@ from activities.reporting.citations import cited_evidence
 from activities.reporting.render import RenderedForms, render
 from activities.roles.synthesizer import clean_report
 from activities.roles.untrusted import label_key, label_of
-from contracts.request import Uncited
+from contracts.request import Output, Uncited
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import EngineKind
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
@@ -54,7 +54,7 @@ def test_uncited_assertion_is_removed_where_the_request_wants_it() -> None:
         f"# T\n\n## Summary\n\nVacuuming prevents it [{A}]. Two whales wrote PostgreSQL in 1877.\n\n"
         f"- Whales maintain the project in winter\n- Autovacuum is forced [{B}]\n"
     )
-    forms = made(draft, uncited=Uncited.REMOVE)
+    forms = made(draft, output=Output(uncited=Uncited.REMOVE))
     assert "whales" not in forms.markdown.lower()
     assert "Autovacuum is forced [2]" in forms.markdown
     document = json.loads(forms.document)

@@ -123,5 +123,5 @@ def test_every_field_of_a_request_is_judged() -> None:
         "provider corpus corpus_digest text max_results offset source_type domains_allow domains_deny language".split()
     )
     shaping += ["published_from", "published_to"]
-    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission", "patience_seconds"}
+    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permitted", "patience_seconds"}
     assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}
