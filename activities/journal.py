@@ -11,7 +11,6 @@ from activities.failures import count, running
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import AnswerCodec, CallLease, CallStore, Engine, EngineAnswer, EngineTask
-from providers.shared.cancellation_grace import finish_within_grace
 
 LEASE_SECONDS: Final = 12.0
 """A killed attempt blocks its call for this long at most: its lease has expired when the server lets the next attempt
@@ -44,7 +43,7 @@ class CallJournal:
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             return self._take(begun, task)
         async with running(self._renew(begun)):
-            return await finish_within_grace(self._make(engine, task, begun))
+            return await self._make(engine, task, begun)
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
         """A stored answer. One that was made for another operation of the run has no further cost."""

@@ -13,7 +13,7 @@ from tests.architecture.repository import PACKAGES, ROOT, imported_modules, pyth
 from workers.workflow_runner import PASSED_THROUGH
 
 PURE_PROVIDERS = (
-    "providers.interfaces", "providers.errors", "providers.domains", "providers.shared.cancellation_grace", "providers.sentences",
+    "providers.interfaces", "providers.errors", "providers.domains", "providers.sentences",
     "providers.text", "providers.language_words", "providers.translations", "providers.verification",
 )  # fmt: skip
 

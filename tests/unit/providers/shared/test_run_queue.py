@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import pytest
-
 from providers.errors import SharedStateUnavailable
 from providers.shared.run_queue import (
     GRACE_SECONDS,
@@ -125,9 +123,3 @@ async def test_without_an_answer_of_the_server_nobody_is_lost() -> None:
     assert (await queue.take("one", "a")).place == 0
     now[0] += 1_000
     assert (await queue.take("two", "a")).place == 1
-
-
-@pytest.mark.parametrize(("own", "expected"), [(None, 16), (3, 3), (99, 16)])
-def test_a_tenant_has_no_more_than_all(own: int | None, expected: int) -> None:
-    """Its limit is within the limit of all."""
-    assert QueueLimits(at_once_per_tenant=own).per_tenant == expected
