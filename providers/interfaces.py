@@ -8,15 +8,13 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.evidence import DocumentRef, SearchHit
-from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
+from contracts.evidence import DocumentRef
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
-from contracts.state import ResearchState
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
-from providers.errors import AnswerUnusable
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
@@ -127,42 +125,6 @@ class ContentStore(Protocol):
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
         """Remove every document whose hash is not among these; how many there were."""
-
-
-class Notebooks(Protocol):
-    """Entries of runs' notebooks in the content store; the workflow keeps their hashes (`contracts.notebooks`).
-
-    All that reads raises `ContentMissing` for an entry that is gone, and `ContentCorrupt` for one that does not hold
-    what it should.
-    """
-
-    async def write(self, entry: BaseModel) -> str:
-        """Store an entry; its hash. Raises `StorageFull`."""
-        ...
-
-    async def read(self, entry: str, kind: type[E]) -> E:
-        """An entry of this kind."""
-        ...
-
-    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
-        """A role's input with all that its entries hold."""
-        ...
-
-    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
-        """Sources with all that their entries hold."""
-        ...
-
-    async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
-        """A request to read with all that its entries hold, and the hit; None where it names no entry."""
-        ...
-
-    async def complete_state(self, state: ResearchState) -> ResearchState:
-        """The state with all that its entries hold."""
-        ...
-
-    async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
-        """A state as JSON with what a checkpoint does not send (`contracts.notebooks.without_entry_texts`)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -347,29 +309,6 @@ class Limiter(Protocol):
         Raises `RateLimited` before the block when the call must wait `retry_after` seconds. A `RateLimited` or
         `Unavailable` that the block raises makes all workers wait.
         """
-
-
-class RunQueue(Protocol):
-    """Admission of runs, for all workers together."""
-
-    async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Return whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
-
-    async def release(self, research_id: str) -> None:
-        """Give the place of a run that has ended to the next one. Raises `RateLimited`."""
-
-
-class AnswerCodec(Protocol):
-    """Fingerprints of tasks and text forms of answers, for the call store; a module can be one."""
-
-    def request_fingerprint(self, task: EngineTask, /) -> str:
-        """A hash of everything that goes to the engine: the same request gives the same text."""
-
-    def answer_to_json(self, answer: EngineAnswer | AnswerUnusable, /) -> str:
-        """A paid answer as text, usable or not."""
-
-    def answer_from_json(self, text: str, role: RoleSpec[Any, Any], /) -> EngineAnswer:
-        """Inverse of `answer_to_json`. Raises a kept `AnswerUnusable`, or `ContentCorrupt` if the text is no answer."""
 
 
 @dataclass(frozen=True)

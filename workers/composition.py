@@ -27,7 +27,6 @@ from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, IndexProgress, Limiter
 from providers.isolation.pool import KillableCalls, SubprocessPool
-from providers.models import answers
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
@@ -40,7 +39,7 @@ from providers.shared.politeness import Politeness
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
@@ -136,7 +135,7 @@ class _Stores:
     client: Client
     stack: AsyncExitStack
     content: ObstoreContentStore
-    notebooks: StoredNotebooks
+    notebooks: Notebooks
     children: SubprocessPool
     """For extraction."""
     isolated: KillableCalls
@@ -154,7 +153,7 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
     shared = await stack.enter_async_context(open_shared_state(settings))
     limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
-    notebooks = StoredNotebooks(content)
+    notebooks = Notebooks(content)
     return _Stores(settings, client, stack, content, notebooks, children, isolated, library, shared, limiter)
 
 
@@ -164,9 +163,7 @@ async def _models(stores: _Stores) -> list[Activity]:
         engines[EngineKind.MODEL] = create_language_model(stores.settings, stores.limiter)
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
-    return RoleActivities(
-        engines, stores.content, CallJournal(stores.shared.calls, answers), stores.notebooks
-    ).register()
+    return RoleActivities(engines, stores.content, CallJournal(stores.shared.calls), stores.notebooks).register()
 
 
 async def _search(stores: _Stores) -> list[Activity]:

@@ -31,7 +31,8 @@ from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore, SkippedFile
+from providers.interfaces import ContentStore, IsolatedCalls, SessionStore, SkippedFile
+from providers.storage.stored_notebooks import Notebooks
 
 SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""

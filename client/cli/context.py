@@ -24,11 +24,11 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentMissing
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
+from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, SessionStore
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
 from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
@@ -71,7 +71,7 @@ class Stores:
         self._pool: SubprocessPool | None = None
         self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
         self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
-        self.notebooks: Notebooks = StoredNotebooks(self.content)
+        self.notebooks: Notebooks = Notebooks(self.content)
 
     def records(self, kind: str) -> Records:
         """Open small records, at the place that all hosts of these runs share."""

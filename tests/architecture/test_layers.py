@@ -13,8 +13,8 @@ from tests.architecture.repository import PACKAGES, ROOT, imported_modules, pyth
 from workers.workflow_runner import PASSED_THROUGH
 
 PURE_PROVIDERS = (
-    "providers.interfaces", "providers.errors", "providers.domains", "providers.sentences",
-    "providers.text", "providers.language_words", "providers.translations", "providers.verification",
+    "providers.interfaces", "providers.errors", "providers.domains", "providers.text", "providers.translations",
+    "providers.verification", "providers.storage.stored_notebooks", "providers.shared.run_queue", "providers.models.answers",
 )  # fmt: skip
 
 

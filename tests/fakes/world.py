@@ -26,15 +26,14 @@ from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
-from providers.models import answers
+from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, SearchProvider, TenantReader
 from providers.reading.reader import RoutedReader
 from providers.shared.paid_calls import SharedCallStore
 from providers.shared.run_queue import QueueLimits, SharedRunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
@@ -86,12 +85,12 @@ class World:
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = SharedCallStore(self.shared)
-        self.notebooks = StoredNotebooks(self.content)
+        self.notebooks = Notebooks(self.content)
         self.sessions = RecordSessionStore(Records(folder, SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
-        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
+        self.queue: SharedRunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
         self.isolated: IsolatedCalls = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
@@ -101,7 +100,7 @@ class World:
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        journal = CallJournal(self.calls, answers)
+        journal = CallJournal(self.calls)
         roles = RoleActivities(self.engines, self.content, journal, self.notebooks)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue

@@ -19,7 +19,7 @@ from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.shared.limits import SharedLimiter
 from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.states import PERMITTED
 from tests.fakes.valkey import running_valkey
@@ -100,7 +100,7 @@ async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
         shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
         library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
+        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)
 
 

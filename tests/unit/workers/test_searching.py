@@ -14,7 +14,7 @@ from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
 from providers.shared.limits import SharedLimiter
 from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
 from tests.fakes.states import PERMITTED
@@ -58,7 +58,7 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
         shared = await stack.enter_async_context(open_shared_state(settings))
         limiter = SharedLimiter(shared.store, search_limits(settings))
         library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
+        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)
 
 

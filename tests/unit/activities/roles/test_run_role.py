@@ -20,7 +20,7 @@ from providers.models.chat import ChatReply, ChatRequest
 from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.architecture.repository import PACKAGES, ROOT
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter
@@ -48,7 +48,7 @@ class Bench:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
         self.content = MemoryStore()
-        self.notebooks = StoredNotebooks(self.content)
+        self.notebooks = Notebooks(self.content)
         self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
     async def plan(self, **changes: Any) -> Any:

@@ -16,7 +16,7 @@ from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import documents_of
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
@@ -142,14 +142,14 @@ async def test_an_entry_that_is_gone_is_an_error(
 
 
 async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
-    """Another kind of entry and a document that is none are told apart from one that is gone."""
+    """Another kind of entry and a document that is none count as damaged, one that is gone as gone."""
     world = World(tmp_path)
     analysis = await world.notebooks.write(AnalysisEntry())
     text = await world.content.put_text("no entry")
-    fresh = StoredNotebooks(world.content)
-    with pytest.raises(ContentCorrupt, match="is no SourceEntry"):
+    fresh = Notebooks(world.content)
+    with pytest.raises(ContentCorrupt, match="is damaged"):
         await fresh.read(analysis, SourceEntry)
-    with pytest.raises(ContentCorrupt, match="is no AnalysisEntry"):
+    with pytest.raises(ContentCorrupt, match="is damaged"):
         await fresh.read(text.hash, AnalysisEntry)
     with pytest.raises(ContentMissing, match="is gone"):
         await fresh.read("sha256:" + "0" * 64, AnalysisEntry)
