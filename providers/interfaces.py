@@ -87,7 +87,7 @@ class Engine(Protocol):
     """True if a call costs money and so goes through the call store."""
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its usage in `usage_of(error)`."""
+        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its `usage`."""
 
     async def close(self) -> None:
         """Let go of connections and processes."""

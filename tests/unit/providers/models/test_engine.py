@@ -34,7 +34,6 @@ from providers.errors import (
     ProviderError,
     RateLimited,
     Unavailable,
-    usage_of,
 )
 from providers.interfaces import EngineTask
 from providers.models.chat import ChatMode
@@ -162,9 +161,9 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     """Every bad answer ends as its own error after one request, and its cost is not lost."""
     error = await failure(scenario, "analyzer", mode)
     assert type(error) is kind
-    assert usage_of(error).model_calls == 1
+    assert error.usage.model_calls == 1
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
-        assert usage_of(error).cost_usd is not None
+        assert error.usage.cost_usd is not None
 
 
 @pytest.mark.parametrize("scenario", ["empty", "thinking_only", "cut", "refusal"])
@@ -347,7 +346,7 @@ async def test_a_paid_answer_is_never_requested_again(scenario: str) -> None:
         with pytest.raises(ProviderError) as caught:
             await engine.answer(task_of("planner", model=MAIN))
     assert (len(main.calls), len(other.calls)) == (1, 0)
-    assert usage_of(caught.value).cost_usd == pytest.approx(main.book.owed_usd(PRICES))
+    assert caught.value.usage.cost_usd == pytest.approx(main.book.owed_usd(PRICES))
 
 
 @pytest.mark.parametrize(("second", "answered"), [("good", True), ("slow", False)])
