@@ -27,7 +27,7 @@ from contracts.state_changes import apply_change, digest_of, unpack_json
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
-from providers.shared.run_queue import SharedRunQueue
+from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12
@@ -43,7 +43,7 @@ class RecordsActivities:
     content: ContentStore
     sessions: SessionStore
     notebooks: Notebooks
-    queue: SharedRunQueue
+    queue: RunQueue
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:

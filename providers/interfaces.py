@@ -1,7 +1,6 @@
 """The outside world as activities see it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
@@ -91,18 +90,6 @@ class Engine(Protocol):
 
     async def close(self) -> None:
         """Let go of connections and processes."""
-
-
-class IsolatedCalls(Protocol):
-    """Runs functions where they can be killed: whatever a text from outside does to them, this process goes on."""
-
-    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
-        """Run `module:function` with arguments that can be pickled; its result is plain data or of our contracts.
-
-        `seconds` is more time than such a call usually has. Raises `InputUnprocessable` for what ended two processes
-        or made the function fail, and what the function raises of `SourceUnreadable`, `InvalidCall`, `InvalidOutput`,
-        `ContentMissing` and `ContentCorrupt`.
-        """
 
 
 class ContentStore(Protocol):
@@ -234,37 +221,6 @@ class SourceReader(Protocol):
 
 
 @dataclass(frozen=True)
-class CallLease:
-    """The right of one attempt to make a call."""
-
-    key: str
-    research_id: str
-    owner: str
-
-
-class CallStore(Protocol):
-    """Journal of paid calls and single-flight in one: an answered call is never paid again."""
-
-    async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
-        """Take the call: a lease if this attempt makes it, else the stored answer.
-
-        Raises `CallInFlight` while another attempt has a live lease.
-        """
-
-    async def renew(self, lease: CallLease, lease_seconds: float) -> None:
-        """Extend the lease while the call runs."""
-
-    async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer, before the activity returns."""
-
-    async def release(self, lease: CallLease) -> None:
-        """Give the call up without an answer."""
-
-    async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number of answers removed."""
-
-
-@dataclass(frozen=True)
 class StoredValue:
     """The value of a key in a shared store, and the time of the store's clock."""
 
@@ -291,24 +247,6 @@ class SharedStore(Protocol):
 
     async def close(self) -> None:
         """Close connections and files."""
-
-
-class Permit(Protocol):
-    """One call that the limits allow."""
-
-    def used(self, tokens: int) -> None:
-        """Tell how many tokens the call really took, where that is limited."""
-
-
-class Limiter(Protocol):
-    """The limits of outside services, shared by all workers."""
-
-    def permit(self, service: str, tokens: int = 0) -> AbstractAsyncContextManager[Permit]:
-        """Allow one call to a service for the time of the block; `tokens` is an estimate.
-
-        Raises `RateLimited` before the block when the call must wait `retry_after` seconds. A `RateLimited` or
-        `Unavailable` that the block raises makes all workers wait.
-        """
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine, IndexProgress, Limiter
+from providers.interfaces import Engine, IndexProgress
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
@@ -34,9 +34,9 @@ from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
-from providers.shared.limits import ServiceLimits, SharedLimiter
+from providers.shared.limits import Limiter, ServiceLimits
 from providers.shared.politeness import Politeness
-from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
@@ -142,7 +142,7 @@ class _Stores:
     """For all other work on texts from outside."""
     library: CorpusLibrary
     shared: SharedState
-    limiter: SharedLimiter
+    limiter: Limiter
 
 
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
@@ -152,7 +152,7 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     definitions = corpus_definitions(settings)
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
     shared = await stack.enter_async_context(open_shared_state(settings))
-    limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+    limiter = Limiter(shared.store, {**search_limits(settings), **model_limits(settings)})
     notebooks = Notebooks(content)
     return _Stores(settings, client, stack, content, notebooks, children, isolated, library, shared, limiter)
 
@@ -201,7 +201,7 @@ async def _records(stores: _Stores) -> list[Activity]:
         sweeping = partial(sweep_now_and_then, retention, settings.retention_days, stores.shared.store)
         await stores.stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
-    queue = SharedRunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
+    queue = RunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)

@@ -17,8 +17,8 @@ from contracts import names
 from contracts.evidence import DocumentRef
 from contracts.texts import plural
 from providers.errors import ProviderError
-from providers.interfaces import CallStore, ContentStore, SessionStore, SharedStore
-from providers.shared.paid_calls import STORED_SECONDS
+from providers.interfaces import ContentStore, SessionStore, SharedStore
+from providers.shared.paid_calls import STORED_SECONDS, CallStore
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -49,7 +49,13 @@ class Retention:
     """Removal of runs and of documents that no run uses."""
 
     def __init__(
-        self, sessions: SessionStore, content: ContentStore, calls: CallStore, client: Client | None, *, sole: bool
+        self,
+        sessions: SessionStore,
+        content: ContentStore,
+        calls: CallStore,
+        client: Client | None,
+        *,
+        sole: bool,
     ) -> None:
         """`client` is None where there never was a server; `sole`: no other sessions name documents of this store."""
         self._sessions = sessions

@@ -12,7 +12,7 @@ from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
-from providers.interfaces import Limiter, SearchProvider
+from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
@@ -26,7 +26,7 @@ from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
-from providers.shared.limits import ServiceLimits
+from providers.shared.limits import Limiter, ServiceLimits
 from providers.storage.stored_notebooks import Notebooks
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of

@@ -24,8 +24,9 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentMissing
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, SessionStore
+from providers.interfaces import ContentStore, ExtractedDocument, SessionStore
 from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.shared.paid_calls import CallStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
@@ -116,7 +117,7 @@ class Stores:
         async with open_web_reader(self._settings, await self._children()) as reader:
             return await reader.read(url)
 
-    async def isolated(self) -> IsolatedCalls:
+    async def isolated(self) -> KillableCalls:
         """Open child processes for work on foreign texts."""
         return KillableCalls(await self._children())
 

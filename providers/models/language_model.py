@@ -22,13 +22,14 @@ from providers.errors import (
     Retryable,
     Unavailable,
 )
-from providers.interfaces import EngineAnswer, EngineTask, Limiter
+from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, schema_text, tool_definitions, turn_of
 from providers.models.chat import ChatMode, ChatReply, ChatRequest, TokenCounts, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
 from providers.models.fitting import FittedPrompt, estimated_request, fit, messages_for, room_for, too_long
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
+from providers.shared.limits import Limiter
 
 SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is tried."""

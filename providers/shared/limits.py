@@ -90,7 +90,7 @@ class CallPermit:
         self.tokens = tokens
 
 
-class SharedLimiter:
+class Limiter:
     """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
 
     def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:

@@ -3,10 +3,11 @@
 import asyncio
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from providers.errors import CallInFlight, ContentCorrupt, ProviderError, SharedStateUnavailable
-from providers.interfaces import CallLease, SharedStore
+from providers.interfaces import SharedStore
 from providers.shared.shared_value import quote_part
 
 RETRY_SECONDS: Final = 2.0
@@ -19,7 +20,16 @@ STORED_SECONDS: Final = 3 * 86_400.0
 """How long an answer stays from the moment it is written: a run lasts a day at most, and is resumed soon."""
 
 
-class SharedCallStore:
+@dataclass(frozen=True)
+class CallLease:
+    """The right of one attempt to make a call."""
+
+    key: str
+    research_id: str
+    owner: str
+
+
+class CallStore:
     """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
     The answer is written before the lease is given back, and looked for again after a lease was taken: so an attempt

@@ -112,7 +112,7 @@ def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> li
     return lost
 
 
-class SharedRunQueue:
+class RunQueue:
     """The queue in a shared store."""
 
     def __init__(self, store: SharedStore, limits: QueueLimits, open_runs: OpenRuns) -> None:

@@ -11,14 +11,14 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, WorkflowInstance
-from temporalio.worker.workflow_sandbox import SandboxRestrictions
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import Info
 
 from contracts import names
 from tests.fakes.failing_strategy import failing_strategy
 from tests.fakes.noting_meter import NotingMeter
 from tests.toy.party import party_declared
-from workers.workflow_runner import PASSED_THROUGH, WorkflowRunner
+from workers.workflow_runner import PASSED_THROUGH
 from workflows.registry import WORKFLOWS
 
 SOON = 3
@@ -28,7 +28,7 @@ QUESTIONS = (*GLANCE, names.PLAN, names.REPORT, names.DECISIONS, names.SOURCES, 
 SCHEDULED = ("activityId", "retryPolicy", "priority")
 
 
-class NotingRunner(WorkflowRunner):
+class NotingRunner(SandboxedWorkflowRunner):
     """Notes what a replayed run does and measures, and asks it twice how it stands, and every question at the end."""
 
     def __init__(self, halfway: int = 0) -> None:

@@ -14,7 +14,8 @@ from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
 from providers.errors import CallInFlight
-from providers.interfaces import CallLease, EngineAnswer, EngineTask
+from providers.interfaces import EngineAnswer, EngineTask
+from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
 from tests.unit.activities.reporting.memory_store import MemoryStore
 

@@ -8,7 +8,8 @@ import pytest
 from activities.journal import CallJournal
 from contracts import roles
 from providers.errors import Unavailable
-from providers.interfaces import CallLease, EngineTask
+from providers.interfaces import EngineTask
+from providers.shared.paid_calls import CallLease
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
 PLAN = roles.PlannerAnswer(sub_queries=[roles.SubQuery(query="what is vacuum")])

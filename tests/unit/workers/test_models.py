@@ -11,7 +11,7 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
-from providers.shared.limits import ServiceLimits, SharedLimiter
+from providers.shared.limits import Limiter, ServiceLimits
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
 from workers.composition import create_language_model, model_limits
@@ -66,7 +66,7 @@ def task(tier_model: str | None) -> EngineTask:
 @asynccontextmanager
 async def engine_of(settings: Settings) -> AsyncIterator[Any]:
     """The engine as workers make it."""
-    engine = create_language_model(settings, SharedLimiter(MemorySharedStore(), {}))
+    engine = create_language_model(settings, Limiter(MemorySharedStore(), {}))
     try:
         yield engine
     finally:

@@ -12,7 +12,7 @@ from activities.searching import SearchingActivities
 from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.shared.limits import SharedLimiter
+from providers.shared.limits import Limiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
@@ -56,7 +56,7 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
     async with AsyncExitStack() as stack:
         children = await stack.enter_async_context(SubprocessPool(1))
         shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = SharedLimiter(shared.store, search_limits(settings))
+        limiter = Limiter(shared.store, search_limits(settings))
         library = CorpusLibrary(settings.home / "corpora", children)
         notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)

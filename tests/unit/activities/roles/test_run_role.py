@@ -14,12 +14,12 @@ from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.interfaces import CallLease
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatReply, ChatRequest
 from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
+from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
 from tests.architecture.repository import PACKAGES, ROOT
 from tests.fakes.messages_api import MessagesApi

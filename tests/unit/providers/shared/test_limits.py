@@ -7,9 +7,9 @@ from providers.shared.limits import (
     LONGEST_NAMED_SECONDS,
     LONGEST_PAUSE_SECONDS,
     SLEEP_SECONDS,
+    Limiter,
     ServiceLimits,
     ServiceState,
-    SharedLimiter,
     record_failure,
     take_turn,
 )
@@ -24,9 +24,9 @@ class World:
         self.now = 1_000.0
         store = MemorySharedStore(lambda: self.now)
         configured = {"service": ServiceLimits(**limits)} if limits else {}  # type: ignore[arg-type]
-        self.one, self.other = SharedLimiter(store, configured), SharedLimiter(store, configured)
+        self.one, self.other = Limiter(store, configured), Limiter(store, configured)
 
-    async def call(self, worker: SharedLimiter, error: Exception | None = None, tokens: int = 0) -> float:
+    async def call(self, worker: Limiter, error: Exception | None = None, tokens: int = 0) -> float:
         """Make a call that ends with an error or well; return the seconds that it was told to wait, 0 if it was made."""
         try:
             async with worker.permit("service", tokens):
@@ -101,7 +101,7 @@ def test_a_clock_that_was_set_back_blocks_for_a_bounded_time() -> None:
 
 async def test_an_unreachable_store_makes_calls_wait() -> None:
     """Without what workers share no call is made: it fails for a reason that may pass (F16)."""
-    limiter = SharedLimiter(away(), {})
+    limiter = Limiter(away(), {})
     with pytest.raises(StoreUnavailable):
         async with limiter.permit("service"):
             raise AssertionError("no call may be made")

@@ -8,7 +8,7 @@ from providers.shared.run_queue import (
     LONGEST_RUN_SECONDS,
     QueueLimits,
     QueueState,
-    SharedRunQueue,
+    RunQueue,
     ask,
     forget_lost,
     release,
@@ -98,7 +98,7 @@ async def test_workers_share_one_queue() -> None:
         return ["one"]
 
     store = MemorySharedStore(lambda: now[0])
-    here, there = (SharedRunQueue(store, QueueLimits(at_once=1), open_runs) for _ in range(2))
+    here, there = (RunQueue(store, QueueLimits(at_once=1), open_runs) for _ in range(2))
     assert (await here.take("one", "a")).place == 0
     assert asked == []
     turn = await there.take("two", "a")
@@ -119,7 +119,7 @@ async def test_without_an_answer_of_the_server_nobody_is_lost() -> None:
     async def silent() -> list[str]:
         raise SharedStateUnavailable("silent")
 
-    queue = SharedRunQueue(MemorySharedStore(lambda: now[0]), QueueLimits(at_once=1), silent)
+    queue = RunQueue(MemorySharedStore(lambda: now[0]), QueueLimits(at_once=1), silent)
     assert (await queue.take("one", "a")).place == 0
     now[0] += 1_000
     assert (await queue.take("two", "a")).place == 1
