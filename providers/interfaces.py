@@ -186,37 +186,16 @@ class Corpora(SearchProvider, Protocol):
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 
 
-class Reader(Protocol):
-    """Reads a document by its URL."""
-
-    async def read(self, url: str) -> ExtractedDocument:
-        """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
-
-
-class WebPages(Protocol):
-    """Reads pages of the web."""
-
-    async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no host outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
-
-
-class TenantReader(Protocol):
-    """A reader that may remember what it read, and keeps what tenants read apart."""
-
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no page is given that was reached outside the domains.
-
-        Raises `SourceUnreadable`, `Retryable`.
-        """
-
-
 class SourceReader(Protocol):
     """A reader of all sources."""
 
     async def read(
         self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
     ) -> ExtractedDocument:
-        """Fetch and extract; of a corpus in that state, where states are kept. Raises as `TenantReader`."""
+        """Fetch and extract; of a corpus in that state, where states are kept. No host outside the domains is asked.
+
+        What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
+        """
         ...
 
 

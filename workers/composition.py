@@ -71,7 +71,7 @@ async def compose(
     """Build what the pools run and close it after the block; without a cluster, watch the dev server meanwhile.
 
     With `refresh`, first bring the indexes of all corpora up to date, for pools that read them. Raises
-    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerMovedError` from the block.
+    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:

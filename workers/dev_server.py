@@ -71,15 +71,6 @@ class ServerEndedError(ServerError):
     """The server process ended before it answered."""
 
 
-class ServerMovedError(ServerError):
-    """The dev server came back at another address, because another program took its port."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(
-            f"the server came back at {address}, because its port was taken: nothing is lost, start this command again"
-        )
-
-
 @dataclass(frozen=True)
 class ServerDescription:
     """The content of `engine.json`. It outlives a stop, so that the next start uses the same port."""
@@ -152,7 +143,7 @@ def describe_server(home: Path) -> ServerDescription | None:
 async def watch_server(home: Path) -> None:
     """Start a server that was killed again, at the same port; runs until it is cancelled.
 
-    A server that was stopped stays stopped. Raises `ServerMovedError` if the server comes back elsewhere.
+    A server that was stopped stays stopped. Raises `ServerError` if it comes back elsewhere.
     """
     files = ServerFiles(home)
     known = files.read()
@@ -167,7 +158,7 @@ async def watch_server(home: Path) -> None:
                 logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next look tries again
                 continue
         if now.address != known.address:
-            raise ServerMovedError(now.address)
+            raise ServerError(f"its port was taken, so the server is at {now.address}; start the command again")
 
 
 async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> ServerDescription:

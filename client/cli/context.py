@@ -31,7 +31,7 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
-from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
+from workers.dev_server import ServerError, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -149,11 +149,11 @@ class CommandContext:
         return await self._connect(start=True)
 
     async def recover(self) -> None:
-        """Start the dev server again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
+        """Start the dev server again. Raises `ServerError`."""
         await asyncio.sleep(0.5)
         server = await ensure_server(self.settings.home)
         if server.address != self._address:
-            raise ServerMovedError(server.address)
+            raise ServerError(f"its port was taken, so the server is at {server.address}; start the command again")
 
     async def client_if_running(self) -> ResearchClient | None:
         """Connect if a server runs; None without one, and where a cluster is away and stored runs are enough.

@@ -26,9 +26,9 @@ from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, SearchProvider, TenantReader
+from providers.interfaces import Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import KillableCalls
-from providers.reading.reader import RoutedReader
+from providers.reading.reader import CachedReader, RoutedReader
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -80,7 +80,7 @@ class World:
         engines: Mapping[EngineKind, Engine] | None = None,
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
-        web: TenantReader | None = None,
+        web: CachedReader | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
         self.content = ObstoreContentStore(folder / "content")

@@ -19,7 +19,6 @@ from workers.dev_server import (
     RETENTION_SECONDS,
     ServerError,
     ServerFiles,
-    ServerMovedError,
     describe_server,
     detach_server,
     ensure_server,
@@ -154,7 +153,10 @@ async def test_a_taken_port_is_said(server_home: Path) -> None:
     watching = asyncio.create_task(watch_server(server_home))
     os.kill(before.pid, signal.SIGKILL)
     await until(ServerFiles(server_home).server_lock().is_free)
-    with socket.create_server(("127.0.0.1", before.port), reuse_port=False), pytest.raises(ServerMovedError):
+    with (
+        socket.create_server(("127.0.0.1", before.port), reuse_port=False),
+        pytest.raises(ServerError, match="start the command again"),
+    ):
         async with asyncio.timeout(SOON):
             await watching
 
