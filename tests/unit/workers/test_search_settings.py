@@ -62,7 +62,7 @@ async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: P
     settings = loaded(tmp_path, ANTHROPIC_API_KEY=KEYS["anthropic"], RESEARCH_MODEL="m", RESEARCH_MODEL_SIMPLE=MODEL)
     model = search_model(settings)
     assert model is not None
-    assert (model.variables["RESEARCH_MODEL"], model.base_url) == (MODEL, None)
+    assert (model["RESEARCH_MODEL"], "ANTHROPIC_BASE_URL" in model) == (MODEL, False)
     async with open_search_providers(settings) as providers:
         assert list(providers) == ["semantic_scholar", "wikipedia", "anthropic"]
         assert isinstance(providers["anthropic"], AnthropicSearch)
@@ -103,7 +103,7 @@ def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
     )
     model = search_model(loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted"))
     assert model is not None
-    assert (model.variables["RESEARCH_MODEL"], model.base_url) == ("claude-opus-5-5", "https://api.anthropic.com")
+    assert (model["RESEARCH_MODEL"], model["ANTHROPIC_BASE_URL"]) == ("claude-opus-5-5", "https://api.anthropic.com")
     assert search_model(loaded(tmp_path)) is None
 
 
@@ -115,7 +115,7 @@ def test_an_operator_can_say_that_a_gateway_searches(tmp_path: Path) -> None:
     settings = loaded(tmp_path)
     model = search_model(settings)
     assert model is not None
-    assert (model.variables["RESEARCH_MODEL"], model.base_url) == ("m", "http://127.0.0.1:9")
+    assert (model["RESEARCH_MODEL"], model["ANTHROPIC_BASE_URL"]) == ("m", "http://127.0.0.1:9")
     chosen = {choice.name: choice for choice in search_choices(settings)}
     assert (chosen["anthropic"].available, chosen["anthropic"].host) == (True, "127.0.0.1:9")
 
