@@ -25,7 +25,7 @@ from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine, IndexProgress
+from providers.interfaces import Engine
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
@@ -59,7 +59,6 @@ CHILDREN = max(1, min(4, os.cpu_count() or 1))
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests by them."""
-PROGRESS_SECONDS = 5.0
 
 logger = structlog.get_logger(__name__)
 
@@ -109,17 +108,10 @@ async def refresh_corpora(library: CorpusLibrary) -> None:
     other corpora. Processes that start together wait for each other's indexes.
     """
     for name in library.names():
-        started = logged_at = time.monotonic()
-
-        def log_progress(progress: IndexProgress, name: str = name) -> None:
-            nonlocal logged_at
-            if time.monotonic() - logged_at >= PROGRESS_SECONDS:
-                logged_at = time.monotonic()
-                logger.info("corpus.progress", corpus=name, done=progress.done, total=progress.total)
-
+        started = time.monotonic()
         logger.info("corpus.refreshing", corpus=name)
         try:
-            found = await library.refresh(name, log_progress)
+            found = await library.refresh(name)
         except ProviderError as error:
             logger.warning("corpus.not_refreshed", corpus=name, reason=str(error))
             continue
