@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import structlog
-from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
 
-from workers.telemetry import HIDDEN, LogFormat, Redaction, configure_logging, metrics_address, temporal_runtime
+from workers.telemetry import HIDDEN, LogFormat, Redaction, configure_logging, temporal_runtime
 
 SECRET = "sk-ant-0123456789"
 
@@ -91,14 +90,6 @@ def test_the_console_form_is_for_people() -> None:
     assert logged(program)[0]["configuration"] == {"home": "here"}
 
 
-def test_metrics_take_a_free_port() -> None:
-    """Port 0 becomes a port that can be bound; a given one stays."""
-    host, _, port = metrics_address("127.0.0.1", 0).rpartition(":")
-    with socket.socket() as probe:
-        probe.bind((host, int(port)))
-    assert metrics_address("0.0.0.0", 9464) == "0.0.0.0:9464"
-
-
 def test_a_taken_metrics_port_is_refused() -> None:
     """Metrics that cannot be served end the start instead of being lost."""
     with socket.socket() as taken:
@@ -139,10 +130,3 @@ def test_a_failure_raised_on_purpose_is_told_in_one_line() -> None:
     assert "Refused: a: wrong; b: wrong" in expected
     assert rest.count("Traceback") == 1
     assert "ValueError: unforeseen" in rest
-
-
-def test_lines_of_the_sdk_do_not_carry_its_tables() -> None:
-    """Which call and which run are fields, not a dictionary within the message."""
-    configure_logging("console", stream=io.StringIO())
-    assert not activity.logger.activity_info_on_message
-    assert not workflow.logger.workflow_info_on_message

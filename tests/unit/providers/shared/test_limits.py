@@ -62,16 +62,6 @@ async def test_an_outage_is_probed_by_one_call_a_second() -> None:
     assert take_turn(probed, now, 0.0)[1] == pytest.approx(1)
 
 
-async def test_an_answer_ends_the_pause() -> None:
-    """After the probe was answered nobody waits."""
-    world = World()
-    await world.call(world.one, Unavailable("503"))
-    world.now += 2
-    assert await world.call(world.one) == 0
-    state, wait = take_turn(ServiceState(), world.now, 0.0)
-    assert (await world.call(world.other), wait, state.failures) == (0, 0, 0)
-
-
 def test_a_configured_rate_is_kept_over_a_minute() -> None:
     """Of 60 a minute and a tenth of it at once, no more than 67 calls begin within any minute."""
     limits, state, now, begun = ServiceLimits(requests_per_minute=60), ServiceState(), 1_000.0, 0

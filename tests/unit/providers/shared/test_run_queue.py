@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-from providers.errors import SharedStateUnavailable
 from providers.shared.run_queue import (
     GRACE_SECONDS,
     LONGEST_RUN_SECONDS,
@@ -110,16 +109,3 @@ async def test_workers_share_one_queue() -> None:
     assert (await here.take("two", "a")).place == 0
     now[0] += GRACE_SECONDS + 1
     assert (await here.take("three", "a")).place == 0
-
-
-async def test_without_an_answer_of_the_server_nobody_is_lost() -> None:
-    """A server that does not tell which runs are open costs no run its place."""
-    now = [START]
-
-    async def silent() -> list[str]:
-        raise SharedStateUnavailable("silent")
-
-    queue = RunQueue(MemorySharedStore(lambda: now[0]), QueueLimits(at_once=1), silent)
-    assert (await queue.take("one", "a")).place == 0
-    now[0] += 1_000
-    assert (await queue.take("two", "a")).place == 1
