@@ -185,7 +185,8 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
 
 async def _start(files: "ServerFiles", before: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
     """Start the server at its port of before if that is free. It inherits its lock, and gets no Ctrl-C of ours."""
-    port = next((port for port in (before.port, USUAL_PORT) if _is_port_free(port)), 0) or _find_free_port(LOOPBACK)
+    wanted = (before.port or USUAL_PORT, USUAL_PORT, 0)
+    port = next(filter(None, (_free_port(LOOPBACK, port) for port in wanted)))
     ui_address = (before.ui_address or _choose_ui_address()) if ui else ""
     description, lock = ServerDescription(port=port, ui_address=ui_address), files.server_lock()
     # Another process may look at the lock for a moment without keeping it.
@@ -240,7 +241,7 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
     while True:
         if lock.is_free():
             raise ServerEndedError(f"the server ended at once: {_find_reason(files)}")
-        if not _is_port_free(description.port):
+        if _free_port(LOOPBACK, description.port) is None:
             with contextlib.suppress(RPCError, RuntimeError):  # it starts one part after the other
                 await (await Client.connect(description.address)).workflow_service.update_namespace(request)
                 return
@@ -277,27 +278,18 @@ def _choose_ui_address() -> str:
     loopback address (macOS), all ports of which a page could try within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
-    try:
-        return f"{host}:{_find_free_port(host)}"
-    except OSError:
-        return ""
+    port = _free_port(host)
+    return f"{host}:{port}" if port else ""
 
 
-def _find_free_port(host: str) -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_port_free(port: int) -> bool:
-    """Return whether a server could listen at a port; 0 is none."""
+def _free_port(host: str, port: int = 0) -> int | None:
+    """Return the port, or any one for 0, if a server could listen there, else None."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return port != 0
+        with contextlib.suppress(OSError):
+            probe.bind((host, port))
+            return int(probe.getsockname()[1])
+    return None
 
 
 def _find_reason(files: "ServerFiles") -> str:

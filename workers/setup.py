@@ -19,7 +19,7 @@ from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError
 from workers.process_exit import exit_process
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
-from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, connect, register_search_attributes
+from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connection, register_search_attributes
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ async def set_up(
     Raises `SetupError`, `ServerUnreachableError` if the server does not answer in time.
     """
     end = time.monotonic() + wait_seconds
-    client = await _retry(partial(connect, settings), end)
+    client = (await _retry(partial(open_connection, settings), end)).client
     added: set[str] = set()
     try:
         created = await _retry(partial(ensure_namespace, client, retention), end)

@@ -120,10 +120,9 @@ class LanguageModelEngine:
             request, fitted = await self._fitted(task, candidate)
             expected = fitted.estimate + request.max_tokens // 4  # few answers come near their cap
             try:
-                async with self._limiter.permit(candidate.endpoint.service, expected) as permit:
+                async with self._limiter.permit(candidate.endpoint.service, expected):
                     left = max(SHORTEST_SECONDS, until - self._clock())
                     reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
-                    permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
             except InvalidCall as error:
                 known = self._weakened.get(candidate.key, candidate.capabilities)
                 weaker = weakened(known, request, error.kind)

@@ -75,21 +75,6 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
     return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
 
 
-def record_answer(state: ServiceState, spacing: float) -> ServiceState:
-    """End the pause of a service whose call took so many seconds more of the limits than estimated."""
-    return ServiceState(due=max(0.0, state.due + spacing))
-
-
-class CallPermit:
-    """One call that the limits allow."""
-
-    tokens: int | None = None
-
-    def used(self, tokens: int) -> None:
-        """Note how many tokens the call really took."""
-        self.tokens = tokens
-
-
 class Limiter:
     """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
 
@@ -98,16 +83,16 @@ class Limiter:
         self._limits = dict(limits_by_service)
 
     @asynccontextmanager
-    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
         """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait.
 
-        A `RateLimited` or `Unavailable` that the block raises makes all workers wait. `tokens` is an estimate.
+        A `RateLimited` or `Unavailable` that the block raises makes all workers wait; an answer ends the pause.
+        `tokens` is an estimate.
         """
         limits = self._limits.get(service, ServiceLimits())
         before = await self._take(service, limits.spacing(tokens))
-        permit = CallPermit()
         try:
-            yield permit
+            yield
         except StoreUnavailable:
             raise
         except (RateLimited, Unavailable) as error:
@@ -118,9 +103,8 @@ class Limiter:
             if isinstance(error, RateLimited):
                 error.service = service
             raise
-        taken = 0.0 if permit.tokens is None else limits.spacing(permit.tokens) - limits.spacing(tokens)
-        if before.failures or taken:
-            await self._services.update(_key(service), lambda state, _: (record_answer(state, taken), None))
+        if before.failures:
+            await self._services.update(_key(service), lambda state, _: (ServiceState(due=state.due), None))
 
     async def _take(self, service: str, spacing: float) -> ServiceState:
         """Return the state before the call, once the call may begin."""

@@ -11,7 +11,7 @@ import pytest
 import structlog
 from temporalio.exceptions import ApplicationError
 
-from workers.telemetry import HIDDEN, LogFormat, Redaction, configure_logging, temporal_runtime
+from workers.telemetry import HIDDEN, LogFormat, configure_logging, redaction, temporal_runtime
 
 SECRET = "sk-ant-0123456789"
 
@@ -72,7 +72,7 @@ def test_names_of_counts_and_of_states_are_no_secrets() -> None:
     """Redaction goes by whole names: counts of tokens and "not set" stay visible, and short values stay in words."""
     event = {"input_tokens": 7, "max_tokens": "8", "text": "abc", "token": "t", "access_token": "t"}
     event |= {"anthropic_api_key": "not set", "redis_password": "set", "api_key": "sk-1"}
-    shown = Redaction.of(["abc"])(None, "info", dict(event))
+    shown = redaction(["abc"])(None, "info", dict(event))
     assert shown == {**event, "token": HIDDEN, "access_token": HIDDEN, "api_key": HIDDEN}
 
 

@@ -72,14 +72,11 @@ def test_a_configured_rate_is_kept_over_a_minute() -> None:
     assert 60 <= begun <= 67
 
 
-async def test_tokens_count_as_used_and_not_as_estimated() -> None:
-    """A call that took fewer tokens than expected gives the rest back."""
+async def test_tokens_are_limited_by_their_estimate() -> None:
+    """A call that is expected to take a minute's tokens makes the next one wait."""
     world = World(tokens_per_minute=60)
-    async with world.one.permit("service", 30) as permit:
-        permit.used(1)
-    assert await world.call(world.other, tokens=1) == 0
-    async with world.one.permit("service", 1) as permit:
-        permit.used(60)
+    assert await world.call(world.one, tokens=1) == 0
+    assert await world.call(world.one, tokens=60) == 0
     assert await world.call(world.other, tokens=1) > SLEEP_SECONDS
 
 
