@@ -221,7 +221,7 @@ def _reported(
     history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None
 ) -> ApplicationError:
     """Return the failure after it was added to the history, the metrics and the log."""
-    usage = history.usage.plus(errors.usage_of(error)) if error else history.usage
+    usage = history.usage.plus(error.usage) if error else history.usage
     activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))
     info, kind = activity.info(), failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
@@ -247,7 +247,7 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
 
 
 def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
-    usage = spent.plus(errors.usage_of(error))
+    usage = spent.plus(error.usage)
     unusable = isinstance(error, errors.AnswerUnusable)
     return {
         **({"kind": error.kind} if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)) else {}),

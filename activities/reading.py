@@ -18,7 +18,8 @@ from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
 from providers.domains import domains_named
 from providers.errors import RateLimited, SourceUnreadable, StoreUnavailable, Unavailable
-from providers.interfaces import ContentStore, ExtractedDocument, Notebooks, SourceReader
+from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
+from providers.storage.stored_notebooks import Notebooks
 
 MOST_WARNINGS: Final = 5
 MOST_AUTHORS: Final = 50

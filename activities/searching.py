@@ -16,7 +16,8 @@ from contracts.request import EARLIER
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from providers.errors import NotConfigured, RateLimited, StoreUnavailable, Unavailable
-from providers.interfaces import Notebooks, SearchProvider
+from providers.interfaces import SearchProvider
+from providers.storage.stored_notebooks import Notebooks
 from providers.text import question_stems, stems
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]

@@ -12,7 +12,8 @@ from activities.roles.grounding import Headings, evidence_at, load_documents
 from contracts.evidence import Evidence
 from contracts.messages import SelectedEvidence, SelectedSpan, SelectionRequest
 from contracts.notebooks import AnalysisEntry
-from providers.interfaces import ContentStore, Notebooks
+from providers.interfaces import ContentStore
+from providers.storage.stored_notebooks import Notebooks
 from providers.verification.passage_selection import Span, select_passages
 
 

@@ -45,7 +45,7 @@ from contracts.report import (
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.interfaces import IsolatedCalls
+from providers.isolation.pool import KillableCalls
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -110,7 +110,7 @@ async def audit(
     report: Mapping[str, Any],
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: IsolatedCalls,
+    isolated: KillableCalls,
     *,
     markdown: str | None = None,
     html: bytes | None = None,

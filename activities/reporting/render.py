@@ -31,7 +31,9 @@ from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore, SkippedFile
+from providers.interfaces import ContentStore, SessionStore, SkippedFile
+from providers.isolation.pool import KillableCalls
+from providers.storage.stored_notebooks import Notebooks
 
 SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
@@ -103,7 +105,7 @@ class ReportingActivities:
     content: ContentStore
     skipped_of: SkippedOf
     product_version: str
-    isolated: IsolatedCalls
+    isolated: KillableCalls
     sessions: SessionStore
     notebooks: Notebooks
 

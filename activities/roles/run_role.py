@@ -45,7 +45,8 @@ from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, che
 from contracts.tools import AnswerEntry
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, ShortPrompt
+from providers.storage.stored_notebooks import Notebooks
 
 O = TypeVar("O", bound=RoleAnswer)
 

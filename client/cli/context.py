@@ -24,13 +24,14 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
 from providers.errors import ContentMissing
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
+from providers.interfaces import ContentStore, ExtractedDocument, SessionStore
 from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.shared.paid_calls import CallStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
-from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
+from workers.dev_server import ServerError, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -71,7 +72,7 @@ class Stores:
         self._pool: SubprocessPool | None = None
         self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
         self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
-        self.notebooks: Notebooks = StoredNotebooks(self.content)
+        self.notebooks: Notebooks = Notebooks(self.content)
 
     def records(self, kind: str) -> Records:
         """Open small records, at the place that all hosts of these runs share."""
@@ -116,7 +117,7 @@ class Stores:
         async with open_web_reader(self._settings, await self._children()) as reader:
             return await reader.read(url)
 
-    async def isolated(self) -> IsolatedCalls:
+    async def isolated(self) -> KillableCalls:
         """Open child processes for work on foreign texts."""
         return KillableCalls(await self._children())
 
@@ -148,11 +149,11 @@ class CommandContext:
         return await self._connect(start=True)
 
     async def recover(self) -> None:
-        """Start the dev server again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
+        """Start the dev server again. Raises `ServerError`."""
         await asyncio.sleep(0.5)
         server = await ensure_server(self.settings.home)
         if server.address != self._address:
-            raise ServerMovedError(server.address)
+            raise ServerError(f"its port was taken, so the server is at {server.address}; start the command again")
 
     async def client_if_running(self) -> ResearchClient | None:
         """Connect if a server runs; None without one, and where a cluster is away and stored runs are enough.

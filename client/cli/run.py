@@ -31,7 +31,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
 from workers.composition import compose
-from workers.dev_server import ServerMovedError, describe_server
+from workers.dev_server import describe_server
 from workers.pools import run_pools
 from workers.private_files import files_of_person
 from workers.process import end_if_stalled
@@ -275,18 +275,13 @@ class RunCommand:
     async def execute(self) -> int:
         """Start the run, show it until it is over or detached from, write its report; the exit code."""
         client = await self._prepare()
-        while True:
-            try:
-                result = await self._follow(client)
-            except StillWaiting as left:
-                print_waiting(left.waiting, self.research_id)
-                print_hint(f"afterwards: {self._resume}")
-                return ExitCode.WAITING
-            except ServerMovedError:
-                print_progress("the server moved to another port: continuing there")
-                client = await self.context.ensured_client()
-                continue
-            return self._detach() if result is None else await self._write_report(result)
+        try:
+            result = await self._follow(client)
+        except StillWaiting as left:
+            print_waiting(left.waiting, self.research_id)
+            print_hint(f"afterwards: {self._resume}")
+            return ExitCode.WAITING
+        return self._detach() if result is None else await self._write_report(result)
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""

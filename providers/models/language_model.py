@@ -22,13 +22,14 @@ from providers.errors import (
     Retryable,
     Unavailable,
 )
-from providers.interfaces import EngineAnswer, EngineTask, Limiter
+from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, schema_text, tool_definitions, turn_of
 from providers.models.chat import ChatMode, ChatReply, ChatRequest, TokenCounts, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
 from providers.models.fitting import FittedPrompt, estimated_request, fit, messages_for, room_for, too_long
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
+from providers.shared.limits import Limiter
 
 SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is tried."""
@@ -119,10 +120,9 @@ class LanguageModelEngine:
             request, fitted = await self._fitted(task, candidate)
             expected = fitted.estimate + request.max_tokens // 4  # few answers come near their cap
             try:
-                async with self._limiter.permit(candidate.endpoint.service, expected) as permit:
+                async with self._limiter.permit(candidate.endpoint.service, expected):
                     left = max(SHORTEST_SECONDS, until - self._clock())
                     reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
-                    permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
             except InvalidCall as error:
                 known = self._weakened.get(candidate.key, candidate.capabilities)
                 weaker = weakened(known, request, error.kind)

@@ -6,9 +6,9 @@ are in the content store, the cache refers to them.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import fields, replace
-from typing import Final, Protocol
+from typing import Final
 
 import httpx2
 
@@ -18,13 +18,14 @@ from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, ProviderError, SourceUnreadable
-from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
+from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
 from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import BINARY, DocumentKind
 from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache
+from providers.shared.politeness import Politeness
 
 DEFAULT_TENANT: Final = "default"
 LEAST_TEXT: Final = 20
@@ -44,19 +45,8 @@ KILLED: Final = {
 }
 
 
-class PolitenessOfHosts(Protocol):
-    """Limits how often, and by how many workers at once, a host is visited."""
-
-    def visit(self, host: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
-        """Hold one visitor's place at a host (`name`, or `name:port`) for the time of the block.
-
-        `delay_seconds` is the wait between two visits that the host asks for. `holder` names the logical read: one
-        that is made to wait keeps its place for its next attempt. Raises `RateLimited` before the block.
-        """
-
-
 class WebReader:
-    """A `Reader` of http and https URLs."""
+    """Reads http and https URLs."""
 
     def __init__(
         self,
@@ -64,7 +54,7 @@ class WebReader:
         pool: SubprocessPool,
         robots: Robots,
         policy: FetchPolicy = POLICY,
-        politeness: PolitenessOfHosts | None = None,
+        politeness: Politeness | None = None,
     ) -> None:
         self._egress = egress
         self._pool = pool
@@ -141,7 +131,7 @@ class CachedReader:
     """A reader that fetches a page once a day. Documents are cached, failures are not."""
 
     def __init__(
-        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
+        self, reader: WebReader, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
     ) -> None:
         """`identity` gives the same text for addresses of the same page."""
         self._reader = reader
@@ -207,7 +197,7 @@ class DocumentCodec:
 class RoutedReader:
     """One reader for all sources: documents of a corpus from there, everything else from the web."""
 
-    def __init__(self, corpora: Corpora, web: TenantReader) -> None:
+    def __init__(self, corpora: Corpora, web: CachedReader) -> None:
         self._corpora = corpora
         self._web = web
 

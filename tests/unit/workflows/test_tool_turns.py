@@ -17,7 +17,7 @@ from contracts.strategies import declared_roles
 from contracts.tool_turns import Transcript, check_tools
 from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.extractive.engine import script_of
+from providers.extractive.engine import work_of
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi
@@ -159,4 +159,4 @@ async def test_a_long_answer_travels_by_reference(tmp_path: Path) -> None:
 def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None:
     """It sees no page, carries the canary, and has a script where it says that it can be done without a model."""
     check_tools(role)
-    assert (script_of(role.name, role.module) is not None) is role.has_fallback
+    assert (work_of(role.input, role.module) is not None) is role.has_fallback
