@@ -17,6 +17,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.errors import AnswerUnusable
+from providers.reading.canonical_text import DocumentFacts
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
@@ -165,23 +166,13 @@ class Notebooks(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ExtractedDocument:
+@dataclass(frozen=True, kw_only=True)
+class ExtractedDocument(DocumentFacts):
     """A document as read: raw bytes, and the text that quotes refer to."""
 
     url: str
-    title: str
     text: str
     raw: bytes
-    media_type: str
-    authors: list[str] = field(default_factory=list)
-    publisher: str | None = None
-    published_at: str | None = None
-    language: str | None = None
-    warnings: list[str] = field(default_factory=list)
-    """Missing or shortened parts: one short line each, without page text."""
-    pages: list[int] = field(default_factory=list)
-    """Offset in the text at which each page or slide begins; empty where there are none."""
     way: list[str] = field(default_factory=list)
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False

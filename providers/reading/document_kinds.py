@@ -44,6 +44,12 @@ ARCHIVES: Final = frozenset(
 BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL, DocumentKind.GZIP}
 """Kinds that are read from bytes, all others from decoded text."""
 
+OFFICE_PARTS: Final = {
+    "word/document.xml": DocumentKind.DOCX,
+    "xl/workbook.xml": DocumentKind.XLSX,
+    "ppt/presentation.xml": DocumentKind.PPTX,
+}
+"""Part of an archive → kind."""
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx"), DocumentKind.MARKDOWN),
@@ -63,12 +69,10 @@ DOCUMENTS: Final = frozenset(
 )
 """Suffixes of files that are meant as documents, whatever is in them."""
 REMEDIES: Final = {
-    ".rtf": ".docx", "WordDocument": ".docx", "Workbook": ".xlsx", "Book": ".xlsx", "PowerPoint Document": ".pptx",
-    "__properties_version1.0": ".eml", "xl/workbook.bin": ".xlsx",
-    "application/vnd.oasis.opendocument.spreadsheet": ".xlsx",
-    "application/vnd.oasis.opendocument.presentation": ".pptx",
+    ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx",
+    ".odp": ".pptx", ".msg": ".eml",
 }  # fmt: skip
-"""Mark of a format that is not read (suffix, OLE stream, archive entry, media type) → the format to save it as."""
+"""Suffix of a format that is not read → the one to save it as."""
 DECLARED: Final = {
     **{str(kind): kind for kind in DocumentKind if kind not in {DocumentKind.LOG, DocumentKind.GZIP}},
     "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
@@ -96,6 +100,7 @@ BYTE_ORDER_MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
     (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"),
 )  # fmt: skip
+MARKS: Final = tuple(mark for mark, _ in BYTE_ORDER_MARKS)
 HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
@@ -126,18 +131,48 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     """
     if not raw:
         raise SourceUnreadable("empty", "the file is empty")
-    if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
-        return PDF
-    if raw.startswith(GZIP_MAGIC):
-        return DocumentKind.GZIP
-    if raw.startswith(ZIP_MAGIC):
-        return _archive_kind(raw)
-    if raw.startswith(OLE_MAGIC):
-        raise _old_format(raw)
-    has_mark = raw.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS))
-    if raw.startswith(BINARY_MAGICS) or _is_binary(raw[:WINDOW_BYTES]) or (b"\0" in raw[:65_536] and not has_mark):
+    suffix = PurePosixPath(name.lower()).suffix
+    packed = _packed_kind(raw, suffix)
+    if packed is not None:
+        return packed
+    if _is_binary(raw) or (b"\0" in raw[:65_536] and not raw.startswith(MARKS)):
         raise SourceUnreadable("binary", "the file holds no text")
-    return _text_kind(raw, PurePosixPath(name.lower()).suffix)
+    if HTML_OPENING.match(raw[:WINDOW_BYTES]):
+        return HTML
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    if _is_notebook(raw):
+        return DocumentKind.NOTEBOOK
+    if suffix == ".eml":
+        return DocumentKind.MAIL if MAIL_HEADER.match(raw) else TEXT
+    if suffix in REMEDIES:
+        raise _not_read(suffix)
+    if suffix in NO_DOCUMENTS:
+        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
+    return TEXT
+
+
+def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
+    """Recognise the kind of a body from the web: as its server declares it, unless its bytes contradict that.
+
+    Raises `SourceUnreadable` wrong_type, encrypted, malformed.
+    """
+    stated = None if declared is None else DECLARED[declared]
+    packed = _packed_kind(body, "")
+    if packed in {None, DocumentKind.GZIP}:
+        agrees = packed is None and stated not in {PDF, *ARCHIVES} and not _is_binary(body)
+    else:
+        agrees = stated in {None, packed} or {stated, packed} <= ARCHIVES
+    if not agrees:
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    if packed is not None:
+        return packed
+    if stated in {None, XML} and HTML_OPENING.match(body[:OPENING_BYTES]):
+        return HTML
+    if stated in {None, TEXT, JSON} and _is_notebook(body):
+        return DocumentKind.NOTEBOOK
+    named = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
+    return named if stated in {None, TEXT} and named != HTML else stated or TEXT
 
 
 def is_meant_as_document(name: str, kind: str) -> bool:
@@ -162,37 +197,6 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
     return media_type, charset[1].lower() if charset else None
 
 
-def provisional_kind(declared: str | None, opening: bytes) -> str:
-    """Derive the kind from the declared type, empty if none is declared.
-
-    Runs in the process that fetches, so that it looks for magic bytes only. Raises `SourceUnreadable` wrong_type.
-    """
-    packed, may_be_pdf = opening.startswith(ZIP_MAGIC), b"%PDF-" in opening
-    kind = (str(DocumentKind.DOCX) if packed else "") if declared is None else DECLARED[declared]
-    if (kind == PDF and not may_be_pdf) or (kind in ARCHIVES) != packed or _is_no_text(kind, opening):
-        raise SourceUnreadable("wrong_type", MISMATCH)
-    return kind
-
-
-def kind_of_body(provisional: str, body: bytes, name: str = "") -> DocumentKind:
-    """Decide the kind of a body from the web. Raises `SourceUnreadable` wrong_type, encrypted, malformed."""
-    if provisional in ARCHIVES:
-        return _archive_kind(body)
-    opening = body[:OPENING_BYTES]
-    is_html = HTML_OPENING.match(opening) is not None
-    is_pdf = b"%PDF-" in opening and not is_html
-    if not provisional:
-        kind = PDF if is_pdf else HTML if is_html else TEXT
-    else:
-        kind = HTML if provisional == XML and is_html else DocumentKind(provisional)
-    if (kind == PDF) != is_pdf or _is_no_text(kind, opening):
-        raise SourceUnreadable("wrong_type", MISMATCH)
-    if kind in {TEXT, JSON} and _is_notebook(body):
-        return DocumentKind.NOTEBOOK
-    named = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
-    return named if kind == TEXT and named != HTML else kind
-
-
 def decode(raw: bytes, *, charset: str | None = None) -> str:
     """Decode text: byte order mark, UTF-8, the declared character set, then a guess. Undecodable bytes are U+FFFD."""
     for mark, name in BYTE_ORDER_MARKS:
@@ -214,7 +218,22 @@ def decode(raw: bytes, *, charset: str | None = None) -> str:
     return raw.decode(guess.encoding if guess else "windows-1252", "replace")
 
 
-def _archive_kind(raw: bytes) -> DocumentKind:
+def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
+    """The kind of a PDF or of an archive; None for anything else. Raises `SourceUnreadable`."""
+    if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
+        return PDF
+    if raw.startswith(GZIP_MAGIC):
+        return DocumentKind.GZIP
+    if raw.startswith(ZIP_MAGIC):
+        return _archive_kind(raw, suffix)
+    if raw.startswith(OLE_MAGIC):
+        if "EncryptedPackage".encode("utf-16-le") in raw:
+            raise SourceUnreadable("encrypted", "the document is protected by a password")
+        raise _not_read(suffix)
+    return None
+
+
+def _archive_kind(raw: bytes, suffix: str) -> DocumentKind:
     try:
         archive = zipfile.ZipFile(BytesIO(raw))
         names = frozenset(archive.namelist())
@@ -225,57 +244,25 @@ def _archive_kind(raw: bytes) -> DocumentKind:
         raise SourceUnreadable("malformed", "a damaged archive") from error
     if locked:
         raise SourceUnreadable("encrypted", "the document is protected by a password")
-    parts = {
-        "word/document.xml": DocumentKind.DOCX,
-        "xl/workbook.xml": DocumentKind.XLSX,
-        "ppt/presentation.xml": DocumentKind.PPTX,
-    }
-    for part in parts.keys() & names:
-        return parts[part]
+    for part, kind in OFFICE_PARTS.items():
+        if part in names:
+            return kind
     if media_type in {DocumentKind.EPUB, DocumentKind.ODT}:
         return DocumentKind(media_type)
-    raise _not_read(next((mark for mark in REMEDIES if mark in names or mark == media_type), ""))
+    raise _not_read(suffix)
 
 
-def _old_format(raw: bytes) -> SourceUnreadable:
-    if "EncryptedPackage".encode("utf-16-le") in raw:
-        return SourceUnreadable("encrypted", "the document is protected by a password")
-    return _not_read(next((mark for mark in REMEDIES if f"{mark}\0".encode("utf-16-le") in raw), ""))
-
-
-def _not_read(mark: str) -> SourceUnreadable:
-    remedy = f": save it as {REMEDIES[mark]}" if mark in REMEDIES else ""
+def _not_read(suffix: str) -> SourceUnreadable:
+    remedy = f": save it as {REMEDIES[suffix]}" if suffix in REMEDIES else ""
     return SourceUnreadable("wrong_type", f"documents of this format are not read{remedy}")
-
-
-def _text_kind(raw: bytes, suffix: str) -> DocumentKind:
-    if HTML_OPENING.match(raw[:WINDOW_BYTES]):
-        return HTML
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
-    if _is_notebook(raw):
-        return DocumentKind.NOTEBOOK
-    if suffix == ".eml":
-        return DocumentKind.MAIL if MAIL_HEADER.match(raw) else TEXT
-    if suffix in REMEDIES:
-        raise _not_read(suffix)
-    if suffix in NO_DOCUMENTS:
-        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
-    return TEXT
 
 
 def _is_notebook(raw: bytes) -> bool:
     return raw.lstrip()[:1] == b"{" and b'"nbformat"' in raw
 
 
-def _is_binary(window: bytes) -> bool:
-    """Tell whether more than a fiftieth of the bytes are control characters."""
-    if window.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS)):
-        return False
+def _is_binary(raw: bytes) -> bool:
+    """Tell whether a file begins as no text does, or more than a fiftieth of its first bytes are control characters."""
+    window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
-    return controls > len(window) // 50
-
-
-def _is_no_text(kind: str, opening: bytes) -> bool:
-    magics = (*BINARY_MAGICS, OLE_MAGIC, ZIP_MAGIC, GZIP_MAGIC)
-    return kind != PDF and kind not in ARCHIVES and (opening.startswith(magics) or _is_binary(opening))
+    return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(MARKS))

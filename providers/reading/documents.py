@@ -19,7 +19,15 @@ from lxml import etree  # type: ignore[import-untyped]
 from pypdfium2 import raw as pdfium
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import PAGE_MARK, TEXT_LIMIT, Extraction, canonical_text, clean, one_line
+from providers.reading.canonical_text import (
+    PAGE_MARK,
+    TEXT_LIMIT,
+    DocumentFacts,
+    Extraction,
+    canonical_text,
+    clean,
+    one_line,
+)
 from providers.reading.document_kinds import (
     BINARY,
     HTML,
@@ -29,10 +37,10 @@ from providers.reading.document_kinds import (
     XML,
     DocumentKind,
     decode,
-    kind_of_body,
+    kind_of_page,
     sniff,
 )
-from providers.reading.html_page import PageFacts, is_name, language_code, read_html
+from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.page_dates import iso_date
 
 PAGE_BYTES: Final = 3_000_000
@@ -71,13 +79,13 @@ def extract(raw: bytes, name: str) -> Extraction:
     return replace(found, media_type=media_type, title=found.title or PurePosixPath(name).stem)
 
 
-def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
+def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
     """Extract a document of the web, perhaps without any text, up to `WEB_TEXT_BYTES` and without its blocks.
 
-    `kind` is provisional, `charset` the server's statement.
+    `declared` (media type) and `charset` are the server's statements.
     """
-    exact = kind_of_body(kind, body, PurePosixPath(unquote(urlsplit(url).path)).name)
-    found = _extract(body, exact, charset=charset, url=url, limit=WEB_TEXT_BYTES)
+    kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
+    found = _extract(body, kind, charset=charset, url=url, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
 
 
@@ -123,7 +131,7 @@ def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     stated = found.metadata
     names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
     title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "")
-    facts = PageFacts(
+    facts = DocumentFacts(
         title=one_line(clean(title or ""))[:300],
         language=language_code(stated.get("language")),
         authors=[name for name in (one_line(clean(name)) for name in names) if is_name(name)],
@@ -153,7 +161,7 @@ def _markdown(raw: bytes, media_type: str) -> Any:
         raise SourceUnreadable("malformed", "the document is damaged") from error
 
 
-def _with_facts(found: Extraction, facts: PageFacts) -> Extraction:
+def _with_facts(found: Extraction, facts: DocumentFacts) -> Extraction:
     return replace(
         found,
         title=facts.title or found.title,

@@ -6,14 +6,13 @@ libxml2 parses the page and one walk prepares it, so that every pass is linear. 
 import contextlib
 import json
 import re
-from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, clean, one_line
+from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, one_line
 from providers.reading.page_dates import date_in_url, iso_date
 
 Element: TypeAlias = Any
@@ -95,18 +94,7 @@ DATES: Final = (
 BY: Final = re.compile(r"^(?:by|von|par|por|di|door)\s+", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class PageFacts:
-    """Statements of a page about itself; empty for what it does not state."""
-
-    title: str = ""
-    language: str | None = None
-    authors: list[str] = field(default_factory=list)
-    publisher: str | None = None
-    published_at: str | None = None
-
-
-def read_html(markup: str, url: str = "") -> tuple[str, PageFacts]:
+def read_html(markup: str, url: str = "") -> tuple[str, DocumentFacts]:
     """Return the content of a page as clean HTML, empty if nothing is visible, and its facts.
 
     Raises `SourceUnreadable` too_large, malformed.
@@ -119,7 +107,7 @@ def read_html(markup: str, url: str = "") -> tuple[str, PageFacts]:
     except etree.XMLSyntaxError as error:
         raise SourceUnreadable("malformed", "the page is no HTML") from error
     if root is None:
-        return "", PageFacts()
+        return "", DocumentFacts()
     facts, body = _facts(root, url), root.find("body")
     if body is None:
         return "", facts
@@ -332,7 +320,7 @@ def _is_data(table: Element) -> bool:
     )
 
 
-def _facts(root: Element, url: str) -> PageFacts:
+def _facts(root: Element, url: str) -> DocumentFacts:
     """Read meta elements, then schema.org objects (JSON-LD), then the marks of the text."""
     stated: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
@@ -354,7 +342,7 @@ def _facts(root: Element, url: str) -> PageFacts:
 
     authors = (list(filter(is_name, values((key,)))) for key in AUTHORS)
     dates = list(filter(None, map(iso_date, values(DATES))))
-    return PageFacts(
+    return DocumentFacts(
         title=next(iter(values(("<title>", "og:title"))), ""),
         language=next(filter(None, map(language_code, lang)), None),
         authors=next(filter(None, authors), [])[:MOST_AUTHORS],

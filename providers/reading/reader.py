@@ -7,7 +7,7 @@ are in the content store, the cache refers to them.
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 import httpx2
@@ -20,7 +20,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
 from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
-from providers.reading.canonical_text import Extraction
+from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import BINARY, DocumentKind
 from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
@@ -80,14 +80,13 @@ class WebReader:
         """
         way: list[str] = []
         fetched = await self._fetch(url, domains, way)
-        arguments = fetched.body, fetched.kind, fetched.charset, fetched.url
+        arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
         found = await _extract(self._pool, "providers.reading.documents:read_page", *arguments)
         length = len(found.text.strip())
         if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
             reason = f"too little text ({length} characters), HTTP status {fetched.status}"
             raise SourceUnreadable("too_little_text", reason)
-        stated = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "blocks"}
-        return ExtractedDocument(url=fetched.url, raw=fetched.body, way=way, **stated)
+        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, way=way, **found.facts())
 
     async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
         """Fetch a document; every host on the way is visited once, until the document is here."""
@@ -164,20 +163,13 @@ class CachedReader:
 
 
 class CachedPage(StrictContract):
-    """A document without its bytes, its text and whether it was cached."""
+    """A document whose bytes and text are in the content store."""
 
     url: str
-    title: str
-    media_type: str
     raw: DocumentRef
     text: DocumentRef
-    authors: list[str]
-    publisher: str | None
-    published_at: str | None
-    language: str | None
-    warnings: list[str]
-    pages: list[int]
     way: list[str]
+    facts: DocumentFacts
 
 
 class DocumentCodec:
@@ -191,8 +183,8 @@ class DocumentCodec:
         raw, text = await asyncio.gather(
             self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
         )
-        stated = {name: getattr(value, name) for name in CachedPage.model_fields}
-        return CachedPage(**{**stated, "raw": raw, "text": text}).model_dump_json()
+        facts = DocumentFacts(**value.facts())
+        return CachedPage(url=value.url, raw=raw, text=text, way=value.way, facts=facts).model_dump_json()
 
     async def decode(self, text: str) -> ExtractedDocument:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
@@ -201,7 +193,7 @@ class DocumentCodec:
             raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
-        return ExtractedDocument(raw=raw, text=words, **page.model_dump(exclude={"raw", "text"}))
+        return ExtractedDocument(url=page.url, raw=raw, text=words, way=page.way, **page.facts.facts())
 
 
 class RoutedReader:

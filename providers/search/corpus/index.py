@@ -13,10 +13,10 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
 from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.indexed_file import DocumentFacts, IndexedFile
+from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "8"
+FORMAT: Final = "9"
 """Changes with the schema, the extraction and the stems: an index of another format is replaced."""
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000
@@ -30,7 +30,7 @@ NEAR: Final = 0.75
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
 SCHEMA: Final = """
-PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
+PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
@@ -134,10 +134,10 @@ class IndexReader:
         query = "SELECT path, kind, reason FROM skipped WHERE kind != ? ORDER BY path"
         return [SkippedFile(*row) for row in self._database.execute(query, (NO_DOCUMENT,))]
 
-    def document(self, path: str) -> tuple[DocumentFacts, str] | None:
-        """Facts and text of a document; None if there is none."""
+    def document(self, path: str) -> tuple[IndexedDocument, str] | None:
+        """A document and its text; None if there is none."""
         row = self._database.execute("SELECT facts, text FROM documents WHERE path = ?", (path,)).fetchone()
-        return row and (DocumentFacts.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
+        return row and (IndexedDocument.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
 
     def document_count(self, key: str) -> int:
         """Number of documents with a key."""
@@ -212,22 +212,14 @@ class IndexWriter(IndexReader):
                     self._insert(file, result)
 
     def finish(self, gone: Iterable[str], skipped: Iterable[SkippedFile]) -> None:
-        """Remove the files that are gone, note those that could not even be opened, and return unused room."""
-        with translated_errors(self._folder):
-            with self._database:
-                for path in gone:
-                    self._remove(path)
-                self._database.execute("DELETE FROM skipped WHERE size IS NULL")
-                for one in skipped:
-                    self._remove(one.path)
-                    self._skip(one, None, None)
-            # It needs no room beside the index, as VACUUM would; `execute` would do its first step alone.
-            self._database.executescript("PRAGMA incremental_vacuum")
-
-    def optimize(self) -> None:
-        """Merge the parts of the FTS5 table that a large change has left."""
+        """Remove the files that are gone, and note those that could not even be opened."""
         with translated_errors(self._folder), self._database:
-            self._database.execute("INSERT INTO chunks (chunks) VALUES ('optimize')")
+            for path in gone:
+                self._remove(path)
+            self._database.execute("DELETE FROM skipped WHERE size IS NULL")
+            for one in skipped:
+                self._remove(one.path)
+                self._skip(one, None, None)
 
     def _remove(self, path: str) -> None:
         run = self._database.execute
@@ -242,7 +234,7 @@ class IndexWriter(IndexReader):
         self._database.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?)", values)
 
     def _insert(self, file: FoundFile, found: IndexedFile) -> None:
-        values = (file.address, file.size, file.mtime_ns, found.facts.model_dump_json(), found.packed_text)
+        values = (file.address, file.size, file.mtime_ns, found.document.model_dump_json(), found.packed_text)
         inserted = self._database.execute("INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?)", values)
         first = (inserted.lastrowid or 0) * CHUNKS_OF_DOCUMENT
         self._database.executemany(

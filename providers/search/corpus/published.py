@@ -136,12 +136,12 @@ class PublishedLibrary(CorpusLibrary):
         found = await look_up(await self._index_file(snapshot), lambda index: index.document(place), None)
         if found is None:
             raise SourceUnreadable("not_found", "the corpus has no such document")
-        facts, text = found
+        document, text = found
         try:
-            raw = await self._files(name).get(DocumentRef(hash=facts.raw_hash))
+            raw = await self._files(name).get(DocumentRef(hash=document.raw_hash))
         except ContentMissing:
             raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
-        return document_of(document_url(name, place), raw, text, facts)
+        return document_of(document_url(name, place), raw, text, document.facts)
 
     def _files(self, name: str) -> ObstoreContentStore:
         """Index files and documents of one corpus; no two corpora share any."""
