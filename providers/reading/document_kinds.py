@@ -21,7 +21,6 @@ class DocumentKind(StrEnum):
     MARKDOWN = "text/markdown"
     TEXT = "text/plain"
     JSON = "application/json"
-    XML = "application/xml"
     PDF = "application/pdf"
     CSV = "text/csv"
     LOG = "text/x-log"
@@ -35,9 +34,7 @@ class DocumentKind(StrEnum):
     GZIP = "application/gzip"
 
 
-HTML, TEXT, XML, JSON, PDF = (
-    DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.XML, DocumentKind.JSON, DocumentKind.PDF,
-)  # fmt: skip
+HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON, DocumentKind.PDF
 ARCHIVES: Final = frozenset(
     (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
 )
@@ -76,7 +73,6 @@ REMEDIES: Final = {
 DECLARED: Final = {
     **{str(kind): kind for kind in DocumentKind if kind not in {DocumentKind.LOG, DocumentKind.GZIP}},
     "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
-    "text/xml": XML, "application/rss+xml": XML, "application/atom+xml": XML, "application/rdf+xml": XML,
     "application/x-pdf": PDF, "text/tab-separated-values": DocumentKind.CSV,
 }  # fmt: skip
 """Declared media type → kind."""
@@ -167,7 +163,7 @@ def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
         raise SourceUnreadable("wrong_type", MISMATCH)
     if packed is not None:
         return packed
-    if stated in {None, XML} and HTML_OPENING.match(body[:OPENING_BYTES]):
+    if stated is None and HTML_OPENING.match(body[:OPENING_BYTES]):
         return HTML
     if stated in {None, TEXT, JSON} and _is_notebook(body):
         return DocumentKind.NOTEBOOK

@@ -111,19 +111,6 @@ def test_a_mail_has_its_subject_sender_and_date() -> None:
     assert "Words of the" in found.text
 
 
-def test_a_feed_is_its_entries() -> None:
-    """Summaries are HTML; XML that is no feed is not read."""
-    rss = (
-        "<rss><channel><title>News</title><item><title>One</title><pubDate>Mon, 06 Sep 2021 00:01:00 GMT</pubDate>"
-        "<description>&lt;p&gt;Hello &lt;b hidden&gt;no&lt;/b&gt; you&lt;/p&gt;</description></item></channel></rss>"
-    )
-    found = read_page(rss.encode(), "application/xml", None, URL)
-    assert (found.title, found.text) == ("News", "## News\n\n## One\n\n2021-09-06\n\nHello you")
-    with pytest.raises(SourceUnreadable) as caught:
-        read_page(b"<sitemap><loc>x</loc></sitemap>", "application/xml", None, URL)
-    assert caught.value.kind == "wrong_type"
-
-
 def two_pages(second: bytes) -> bytes:
     """A PDF of two pages; the second has a content stream of its own."""
     page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 5 0 R>>>>>>"
@@ -226,7 +213,6 @@ def test_a_server_declares_one_type_that_is_read() -> None:
     [
         ("text/plain", b"a,b\n1,2", "values.csv", "text/csv"),
         ("text/plain", b"<html>x", "x", "text/plain"),
-        ("application/xml", b"<html>x", "x", "text/html"),
         ("application/json", b'{"nbformat": 4}', "x", "application/x-ipynb+json"),
         ("application/pdf", b"%PDF-1.4", "x", "application/pdf"),
         (None, b"%PDF-1.4", "x", "application/pdf"),

@@ -143,7 +143,8 @@ def test_a_message_is_no_name() -> None:
     [
         ("Der Arbeiter entfernt die toten Zeilen einer Tabelle und gibt ihren Platz anderen Zeilen frei. ", "en", "de"),
         ("Le serveur supprime les lignes mortes de la table et rend leur place aux autres. ", "", "fr"),
-        ("これは日本語の文章です。表の古い行を取り除きます。", "", "ja"),
+        ("これは日本語の文章です。表の古い行を取り除きます。", "ja", "ja"),
+        ("Arbetaren tar bort de döda raderna ur tabellen och lämnar deras plats åt andra rader. ", "sv", "sv"),
         ("ls -l", "de-AT", "de"),
     ],
 )
