@@ -165,11 +165,11 @@ def _with_facts(found: Extraction, facts: DocumentFacts) -> Extraction:
 
 def _language(text: str, declared: str | None) -> str | None:
     """The language of a text: templates often declare one that the text is not in."""
-    if len(text) < LEAST_FOR_LANGUAGE and declared is not None:
+    if declared is not None and (len(text) < LEAST_FOR_LANGUAGE or declared not in KNOWN_LANGUAGES):
         return declared
     found = detect_language(text[:LANGUAGE_SAMPLE])
-    is_unknown = found == "und" or (found == "en" and declared is not None and declared not in KNOWN_LANGUAGES)
-    return declared if is_unknown else found
+
+    return declared if found == "und" else found
 
 
 def _page_offsets(text: str, pages: list[str]) -> list[int]:

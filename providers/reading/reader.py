@@ -17,9 +17,9 @@ from contracts.base import StrictContract
 from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
-from providers.errors import ContentMissing, ProviderError, SourceUnreadable
+from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
-from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
+from providers.isolation.pool import SubprocessPool, TaskFailed
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import BINARY, DocumentKind
 from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
@@ -114,7 +114,7 @@ async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extra
 async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
     try:
         found = await pool.call(function, *arguments)
-    except (TaskKilled, TaskFailed) as error:
+    except InputUnprocessable as error:
         raise as_unreadable(error) from error
     assert isinstance(found, Extraction)
     return found
@@ -128,10 +128,10 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
     match error:
         case SourceUnreadable():
             return error
-        case TaskKilled(kind=kind):
-            return SourceUnreadable(*KILLED[kind])
         case TaskFailed(type_name=type_name):
             return SourceUnreadable("malformed", f"the document made its reader fail ({type_name})")
+        case InputUnprocessable(kind=kind):
+            return SourceUnreadable(*KILLED[kind])
         case _:
             raise error
 
