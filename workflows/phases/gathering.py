@@ -341,7 +341,6 @@ class Gathering:
             return
         state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
         state.term_documents.update(response.term_documents)
-        state.spellings.update(response.spellings)
         if response.documents_searched is not None:
             state.documents_searched = response.documents_searched
 

@@ -165,7 +165,6 @@ class Searching:
             hits=merge_hits(answers.responses, most),
             documents_searched=corpus.documents_searched if corpus else None,
             term_documents=corpus.term_documents if corpus else {},
-            spellings=corpus.spellings if corpus else {},
         )
 
     # --- the order of the services ---------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Indexes that hosts without the documents search: each state of a corpus is an immutable snapshot in the object store.
+"""Indexes that hosts without the documents search: states of a corpus, published in the object store.
 
-A snapshot is the index file, the raw documents by their hashes, and a small record that names them. Another record
-names the newest snapshot of each corpus. A host fetches an index file once and stores it in a bounded cache. A snapshot
-is removed `RETAINED` after its successor was published.
+A state is the index file and the raw documents, both by their hashes; one record for each corpus names its states. A
+host fetches an index file once and stores it in a bounded cache. A state is removed `RETAINED` after its successor was
+published.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
@@ -41,13 +41,18 @@ RETAINED: Final = timedelta(days=30)
 """A run searches the snapshot with which it began; none lasts so long."""
 
 
-class Snapshot(Contract):
+class State(Contract):
     """A published state of a corpus; `documents` is a JSON list of the hashes of the raw documents."""
 
     format: str
     corpus: CorpusSnapshot
     index: DocumentRef
     documents: DocumentRef
+    published_at: datetime
+
+
+STATES: Final = TypeAdapter(list[State])
+"""Of one corpus, the newest last."""
 
 
 def open_library(
@@ -74,20 +79,19 @@ class PublishedLibrary(CorpusLibrary):
         definitions: Iterable[CorpusDefinition],
     ) -> None:
         super().__init__(corpora, pool, definitions)
-        self._newest = open_records(content_url, home, "corpora")
-        self._snapshots = open_records(content_url, home, "snapshots")
+        self._records = open_records(content_url, home, "corpora")
         self._files_url = f"{content_url.rstrip('/')}/corpus-content"
         self._cache = home / "cache" / "indexes"
         self._authorities: dict[str, str] = {}
 
     async def remove(self, name: str) -> None:
-        """Forget a registered folder and its index, and let no host search it any more; present runs do."""
+        """Forget a registered folder and its index, and let no host search it any more."""
         await super().remove(name)
-        await asyncio.to_thread(self._newest.remove, name)
+        await asyncio.to_thread(self._records.remove, name)
 
     async def searchable(self) -> dict[str, Path | None]:
         """Folder by name of every corpus that this host can search; None where another host has the folder."""
-        return dict.fromkeys(await asyncio.to_thread(self._newest.names)) | await super().searchable()
+        return dict.fromkeys(await asyncio.to_thread(self._records.names)) | await super().searchable()
 
     def authority(self, name: str) -> str:
         """The authority of a corpus: as published where one was read, else as declared. Raises `CorpusUnknown`."""
@@ -116,9 +120,9 @@ class PublishedLibrary(CorpusLibrary):
 
     async def describe(self, name: str) -> CorpusSnapshot:
         """The newest published state; no files before the first `refresh`. Raises `CorpusUnknown`."""
-        found = await self._find(name)
-        if found is not None:
-            return found.corpus
+        states = await self._states(name)
+        if states:
+            return states[-1].corpus
         definition = self.definition(name)
         return CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
 
@@ -131,9 +135,9 @@ class PublishedLibrary(CorpusLibrary):
         """Read `corpus:NAME/relative/path` of a snapshot. Raises `SourceUnreadable`, `CorpusUnknown`."""
         name, address = split_url(url)
         place = path_address(address_path(address))
-        snapshot = await self._get(name, digest)
-        self._authorities[name] = snapshot.corpus.authority
-        found = await look_up(await self._index_file(snapshot), lambda index: index.document(place), None)
+        state = await self._get(name, digest)
+        self._authorities[name] = state.corpus.authority
+        found = await look_up(await self._index_file(state), lambda index: index.document(place), None)
         if found is None:
             raise SourceUnreadable("not_found", "the corpus has no such document")
         document, text = found
@@ -147,46 +151,44 @@ class PublishedLibrary(CorpusLibrary):
         """Index files and documents of one corpus; no two corpora share any."""
         return ObstoreContentStore(f"{self._files_url}/{name}")
 
-    async def _find(self, name: str, digest: str = "") -> Snapshot | None:
-        """The snapshot of that digest, or the newest one; None if it is not published."""
-        records, key = (self._snapshots, _key(name, digest)) if digest else (self._newest, name)
-        data = await asyncio.to_thread(records.read, key)
-        if data is None:
-            return None
+    async def _states(self, name: str) -> list[State]:
+        data = await asyncio.to_thread(self._records.read, name)
         try:
-            return Snapshot.model_validate_json(data)
+            return [] if data is None else STATES.validate_json(data)
         except ValidationError:
             raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
 
-    async def _get(self, name: str, digest: str = "") -> Snapshot:
-        found = await self._find(name, digest)
-        if found is None:
-            raise CorpusUnknown("no host has published such a state of the corpus: index it where its folder is")
-        return found
+    async def _get(self, name: str, digest: str = "") -> State:
+        """The state of that digest, or the newest one. Raises `CorpusUnknown`."""
+        for state in reversed(await self._states(name)):
+            if digest in {"", state.corpus.digest}:
+                return state
+        raise CorpusUnknown("no host has published such a state of the corpus: index it where its folder is")
 
-    async def _index_file(self, snapshot: Snapshot) -> Path:
+    async def _index_file(self, state: State) -> Path:
         """The index as a file of this host, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
-        if snapshot.format != FORMAT:
+        if state.format != FORMAT:
             raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
-        path = self._cache / f"{snapshot.index.hash.rpartition(':')[2]}.sqlite3"
+        path = self._cache / f"{state.index.hash.rpartition(':')[2]}.sqlite3"
         async with file_lock(path.with_suffix(".lock")):
             if not path.exists():
-                await asyncio.to_thread(self._files(snapshot.corpus.name).get_file, snapshot.index, path)
+                await asyncio.to_thread(self._files(state.corpus.name).get_file, state.index, path)
                 await asyncio.to_thread(_make_room, self._cache, path)
         await asyncio.to_thread(os.utime, path)
         return path
 
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
-        """Publish the present state of an index, unless it is the newest snapshot already.
+        """Publish the present state of an index, unless it is the newest one already, and remove old states.
 
-        Documents and index are stored before the records that name them. Raises `StorageFull`.
+        Documents and index are stored before the record that names them. Raises `StorageFull`.
         """
         name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
-            before = await self._find(name)
+            states = await self._states(name)
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
                 corpus, hashes = await asyncio.to_thread(_copy, index, copy, definition)
+                before = states[-1] if states else None
                 same = {"indexed_at": corpus.indexed_at}
                 if before and (before.format, before.corpus.model_copy(update=same)) == (FORMAT, corpus):
                     return before.corpus
@@ -194,11 +196,15 @@ class PublishedLibrary(CorpusLibrary):
                 await self._store_documents(definition, [one for one in hashes if one[1] not in stored])
                 index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
             listed = await files.put_text(json.dumps(sorted({raw for _, raw in hashes})), "application/json")
-            made = Snapshot(format=FORMAT, corpus=corpus, index=index_file, documents=listed)
-            data = made.model_dump_json().encode()
-            await asyncio.to_thread(self._snapshots.write, _key(name, corpus.digest), data)
-            await asyncio.to_thread(self._newest.write, name, data)
-            await self._prune(corpus)
+            now = datetime.now(UTC)
+            states.append(State(format=FORMAT, corpus=corpus, index=index_file, documents=listed, published_at=now))
+            kept = [one for one, next_one in pairwise(states) if next_one.published_at > now - RETAINED] + states[-1:]
+            await asyncio.to_thread(self._records.write, name, STATES.dump_json(kept))
+            if len(kept) < len(states):
+                needed = {state.index.hash for state in kept} | {state.documents.hash for state in kept}
+                for state in kept:
+                    needed.update(json.loads(await files.get_text(state.documents)))
+                await files.delete_others(needed, unless_put_since=now - RETAINED)
             return corpus
 
     async def _store_documents(self, definition: CorpusDefinition, hashes: list[tuple[str, str]]) -> None:
@@ -210,31 +216,6 @@ class PublishedLibrary(CorpusLibrary):
                 await files.put(await asyncio.to_thread(_read_unchanged, root, address, raw_hash), "")
 
         await asyncio.gather(*(store(address, raw_hash) for address, raw_hash in hashes))
-
-    async def _prune(self, newest: CorpusSnapshot) -> None:
-        """Remove old snapshots of a corpus, and the files that no other one needs."""
-        name, latest, files = newest.name, datetime.now(UTC) - RETAINED, self._files(newest.name)
-        records = [one for one in await asyncio.to_thread(self._snapshots.first_lines) if _corpus_of(one.name) == name]
-        records.sort(key=lambda record: (record.written_at, record.name == _key(name, newest.digest)))
-        old = [record.name for record, following in pairwise(records) if following.written_at < latest]
-        if not old:
-            return
-        needed = set[str]()
-        for record in records[len(old) :]:
-            snapshot = Snapshot.model_validate_json(record.lines)
-            needed |= {snapshot.index.hash, snapshot.documents.hash}
-            needed.update(json.loads(await files.get_text(snapshot.documents)))
-        for key in old:
-            await asyncio.to_thread(self._snapshots.remove, key)
-        await files.delete_others(needed, unless_put_since=latest)
-
-
-def _corpus_of(key: str) -> str:
-    return key.rpartition(".")[0]
-
-
-def _key(name: str, digest: str) -> str:
-    return f"{name}.{digest.rpartition(':')[2]}"
 
 
 def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> tuple[CorpusSnapshot, list[tuple[str, str]]]:

@@ -154,8 +154,6 @@ def test_documents_are_ranked_by_their_best_section(tmp_path: Path) -> None:
     ]  # fmt: skip
     with open_index(index) as reader:
         assert rank([]) == []
-        assert reader.nearest_key("quiksilver") == "quicksilv"
-        assert reader.nearest_key("zebra") is None
 
 
 def test_raw_pages_of_sphinx_are_no_documents(tmp_path: Path) -> None:

@@ -179,7 +179,6 @@ async def test_old_snapshots_are_removed(
     with pytest.raises(CorpusUnknown):
         await there.read("corpus:manual/zebras.md", first.digest)
     assert not [key for key, data in store.objects.items() if b"Zebras have stripes" in data]
-    assert len([key for key in store.objects if "/snapshots/" in key]) == 1
     assert len([key for key, data in store.objects.items() if data.startswith(b"SQLite")]) == 1
 
 
@@ -196,7 +195,6 @@ async def test_a_snapshot_outlives_its_successor_for_a_while(
     assert (await here.read("corpus:manual/backup.md", first.digest)).text
     assert list(await here.searchable()) == ["manual"]
     await here.remove("manual")
-    assert (await here.read("corpus:manual/backup.md", first.digest)).text
     assert await here.searchable() == {}
     with pytest.raises(CorpusUnknown):
         await here.refresh("manual")
