@@ -84,14 +84,13 @@ LONGEST_NAME: Final = 70
 MOST_AUTHORS: Final = 20
 MOST_NODES: Final = 200
 """Of linked data."""
-AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "ld:author", "<byline>")
+AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "ld:author")
 PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher", "ld:publisher")
 DATES: Final = (
     *("article:published_time", "citation_publication_date", "citation_date", "dc.date", "dcterms.created", "date"),
-    *("dcterms.date", "pubdate", "parsely-pub-date", "ld:datePublished", "<time>", "article:modified_time"),
+    *("dcterms.date", "pubdate", "parsely-pub-date", "ld:datePublished", "article:modified_time"),
 )
-"""Names of meta elements, keys of linked data (`ld:`) and marks of the text, the most reliable first."""
-BY: Final = re.compile(r"^(?:by|von|par|por|di|door)\s+", re.IGNORECASE)
+"""Names of meta elements and keys of linked data (`ld:`), the most reliable first."""
 
 
 def read_html(markup: str, url: str = "") -> tuple[str, DocumentFacts]:
@@ -197,7 +196,10 @@ class _Writer:
             self._begin_table(element, depth)
         written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
-        self._open(element, written)
+        numbers = "".join(
+            f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
+        )
+        self._add_tag(written, f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
         self._boxes += boxed
         self._preformatted += written == "pre"
         self._nesting += written != ""
@@ -205,7 +207,7 @@ class _Writer:
         self._nesting -= written != ""
         self._preformatted -= written == "pre"
         self._boxes -= boxed
-        self._close(written)
+        self._add_tag(written, f"</{written}>")
         return found
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
@@ -221,18 +223,10 @@ class _Writer:
             return "div"
         return tag if tag in KEPT else RENAMED.get(tag, "")
 
-    def _open(self, element: Element, written: str) -> None:
+    def _add_tag(self, written: str, tag: str) -> None:
+        """Write a tag, or a break between blocks where elements are nested too deep to be written."""
         if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
-            numbers = "".join(
-                f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
-            )
-            self._parts.append(f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
-        elif written:
-            self._parts.append("<hr>")
-
-    def _close(self, written: str) -> None:
-        if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
-            self._parts.append(f"</{written}>")
+            self._parts.append(tag)
         elif written:
             self._parts.append("<hr>")
 
@@ -321,7 +315,7 @@ def _is_data(table: Element) -> bool:
 
 
 def _facts(root: Element, url: str) -> DocumentFacts:
-    """Read meta elements, then schema.org objects (JSON-LD), then the marks of the text."""
+    """Read the title, meta elements and schema.org objects (JSON-LD)."""
     stated: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
         key = meta.get("name") or meta.get("property") or meta.get("itemprop") or ""
@@ -331,9 +325,6 @@ def _facts(root: Element, url: str) -> DocumentFacts:
             for key, texts in _linked_data(script.text or "").items():
                 stated.setdefault(f"ld:{key}", []).extend(texts)
     stated["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
-    stated["<time>"] = [time.get("datetime") or "" for time in root.iter("time")]
-    bylines = root.xpath(".//*[@rel='author' or @itemprop='author' or contains(@class, 'byline')]")[:MOST_AUTHORS]
-    stated["<byline>"] = [BY.sub("", one_line("".join(each.itertext()))) for each in bylines]
     lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang"), *stated.get("ld:inLanguage", ())]
 
     def values(keys: tuple[str, ...]) -> list[str]:

@@ -136,32 +136,6 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
             raise error
 
 
-class CachedReader:
-    """A reader that fetches a page once a day. Documents are cached, failures are not."""
-
-    def __init__(
-        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
-    ) -> None:
-        """`identity` gives the same text for addresses of the same page."""
-        self._reader = reader
-        self._cache = cache
-        self._identity = identity
-        self._codec = DocumentCodec(content)
-
-    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
-
-        A page is cached for all runs, and returned only to those whose domains allow every address on its way.
-        """
-        domains.check(url)
-        found = await self._cache.get_or_make(
-            PAGE, tenant, self._identity(url), lambda: self._reader.read(url, domains), self._codec
-        )
-        for address in (*found.value.way, found.value.url):
-            domains.check(address)
-        return replace(found.value, cached=True) if found.hit else found.value
-
-
 class CachedPage(StrictContract):
     """A document whose bytes and text are in the content store."""
 
@@ -172,14 +146,33 @@ class CachedPage(StrictContract):
     facts: DocumentFacts
 
 
-class DocumentCodec:
-    """Documents as JSON that refers to the content store."""
+class CachedReader:
+    """A reader that fetches a page once a day, and its own codec for the cache. Failures are not cached."""
 
-    def __init__(self, content: ContentStore) -> None:
+    def __init__(
+        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
+    ) -> None:
+        """`identity` gives the same text for addresses of the same page."""
+        self._reader = reader
         self._content = content
+        self._cache = cache
+        self._identity = identity
+
+    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
+
+        A page is cached for all runs, and returned only to those whose domains allow every address on its way.
+        """
+        domains.check(url)
+        found = await self._cache.get_or_make(
+            PAGE, tenant, self._identity(url), lambda: self._reader.read(url, domains), self
+        )
+        for address in (*found.value.way, found.value.url):
+            domains.check(address)
+        return replace(found.value, cached=True) if found.hit else found.value
 
     async def encode(self, value: ExtractedDocument) -> str:
-        """Store text and bytes, and return the references. Raises `StorageFull`, `Unavailable`."""
+        """Store text and bytes, and return JSON that refers to them. Raises `StorageFull`, `Unavailable`."""
         raw, text = await asyncio.gather(
             self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
         )

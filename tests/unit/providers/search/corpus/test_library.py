@@ -376,7 +376,10 @@ async def test_ingest_file_reads_a_single_file_the_same_way(folder, pool):
     assert caught.value.kind == "not_a_file"
 
 
-async def test_the_registry_file_is_plain_json(library, tmp_path, folder):
-    """People can read which folders are registered."""
-    (entry,) = json.loads((tmp_path / "home/corpora.json").read_text())
+async def test_the_registry_is_plain_json(library, tmp_path, folder):
+    """People can read which folders are registered, and a name leads to no other file."""
+    for name in ("../manual", "..", ""):
+        with pytest.raises(CorpusUnknown):
+            library.definition(name)
+    entry = json.loads((tmp_path / "home/registered/manual.json").read_text())
     assert (entry["name"], entry["path"]) == ("manual", str(folder))
