@@ -24,6 +24,7 @@ CONNECT_SECONDS: Final = 5.0
 MOST_BYTES: Final = 8_000_000
 """Of one answer, unpacked: 10,000 results fit in."""
 MOST_CONNECTIONS: Final = 50
+MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
 BAD_KEY: Final = re.compile(r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
 
@@ -106,23 +107,23 @@ class WebSearch(ABC):
                 async for piece in response.aiter_bytes():
                     body += piece
                     if len(body) > MOST_BYTES:
-                        raise Unavailable(f"{self.declaration.label}: the answer exceeds {MOST_BYTES // 1_000_000} MB")
+                        raise self.unavailable(f"the answer exceeds {MOST_BYTES // 1_000_000} MB")
         except httpx2.InvalidURL:
             raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
         except (TimeoutError, httpx2.TimeoutException):
             if refusal is None:
-                raise self.silent() from None
+                raise self.unavailable(f"no answer in {self.answer_seconds:g} s") from None
         except httpx2.HTTPError as error:
             if refusal is None:
-                raise self.disconnected(error) from None
+                raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
         if refusal is not None:
             raise self.error(refusal.status_code, refusal.headers.multi_items(), bytes(body))
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
-            raise self.unexpected() from None
+            raise self.unavailable(MALFORMED) from None
         if not isinstance(answer, dict):
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         return answer
 
     def respond(
@@ -141,10 +142,10 @@ class WebSearch(ABC):
         provider knows; `dates_of_publication` is false where the service's dates are other ones.
         """
         if results is None:
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         found = [read(result) if isinstance(result, dict) else None for result in results]
         if found and not any(result and result.url for result in found):
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         return SearchResponse(
             provider=self.name,
             hits=hits_of(request, self.name, found, dates_of_publication=dates_of_publication),
@@ -152,17 +153,9 @@ class WebSearch(ABC):
             warnings=[*unmet(request, self.declaration), *warnings],
         )
 
-    def unexpected(self) -> Unavailable:
-        """The error for an answer of another form than documented."""
-        return Unavailable(f"{self.declaration.label}: the answer is cut or not of the documented form")
-
-    def silent(self) -> Unavailable:
-        """The error for an answer that did not arrive in time."""
-        return Unavailable(f"{self.declaration.label} gave no answer in {self.answer_seconds:g} s")
-
-    def disconnected(self, error: Exception) -> Unavailable:
-        """The error for a connection that failed."""
-        return Unavailable(f"{self.declaration.label}: the connection failed ({type(error).__name__})")
+    def unavailable(self, reason: str) -> Unavailable:
+        """The error for an answer that did not come, or not as documented."""
+        return Unavailable(f"{self.declaration.label}: {reason}")
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
         """The error for a status; the explanation is read and never passed on."""

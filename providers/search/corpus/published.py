@@ -1,12 +1,11 @@
 """Indexes that hosts without the documents search: states of a corpus, published in the object store.
 
-A state is the index file and the raw documents, both by their hashes; one record for each corpus names its states. A
+A state is an index file by its hash, with the texts of all documents; one record for each corpus names its states. A
 host fetches an index file once and stores it in a bounded cache. A state is removed `RETAINED` after its successor was
 published.
 """
 
 import asyncio
-import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -22,32 +21,29 @@ from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, SourceUnreadable, Unavailable
+from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import CorpusDefinition, address_path, document_url, path_address, split_url
 from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
 from providers.search.corpus.library import CorpusLibrary, corpus_of, document_of, look_up
 from providers.search.corpus.query import search_index
 from providers.search.corpus.refreshing import file_lock
-from providers.storage.content import ObstoreContentStore, hash_of, is_on_this_host
+from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.stored_records import open_records
 
 CACHE_BYTES: Final = 4_000_000_000
 """Of index files of a host; beyond that those longest unused are removed."""
-STORES_AT_ONCE: Final = 8
 RETAINED: Final = timedelta(days=30)
 """A run searches the snapshot with which it began; none lasts so long."""
 
 
 class State(Contract):
-    """A published state of a corpus; `documents` is a JSON list of the hashes of the raw documents."""
+    """A published state of a corpus."""
 
     format: str
     corpus: CorpusSnapshot
     index: DocumentRef
-    documents: DocumentRef
     published_at: datetime
 
 
@@ -132,7 +128,10 @@ class PublishedLibrary(CorpusLibrary):
         return await look_up(index, IndexReader.skipped, [])
 
     async def read(self, url: str, digest: str = "") -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path` of a snapshot. Raises `SourceUnreadable`, `CorpusUnknown`."""
+        """Read `corpus:NAME/relative/path` of a state; its bytes are those of its text.
+
+        Raises `SourceUnreadable`, `CorpusUnknown`.
+        """
         name, address = split_url(url)
         place = path_address(address_path(address))
         state = await self._get(name, digest)
@@ -141,14 +140,10 @@ class PublishedLibrary(CorpusLibrary):
         if found is None:
             raise SourceUnreadable("not_found", "the corpus has no such document")
         document, text = found
-        try:
-            raw = await self._files(name).get(DocumentRef(hash=document.raw_hash))
-        except ContentMissing:
-            raise SourceUnreadable("not_found", "the document is not in the object store any more") from None
-        return document_of(document_url(name, place), raw, text, document.facts)
+        return document_of(document_url(name, place), text.encode(), text, document.facts)
 
     def _files(self, name: str) -> ObstoreContentStore:
-        """Index files and documents of one corpus; no two corpora share any."""
+        """Index files of one corpus; no two corpora share any."""
         return ObstoreContentStore(f"{self._files_url}/{name}")
 
     async def _states(self, name: str) -> list[State]:
@@ -180,46 +175,30 @@ class PublishedLibrary(CorpusLibrary):
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
         """Publish the present state of an index, unless it is the newest one already, and remove old states.
 
-        Documents and index are stored before the record that names them. Raises `StorageFull`.
+        An index is stored before the record that names it. Raises `StorageFull`.
         """
         name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
             states = await self._states(name)
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
-                corpus, hashes = await asyncio.to_thread(_copy, index, copy, definition)
+                corpus = await asyncio.to_thread(_copy, index, copy, definition)
                 before = states[-1] if states else None
                 same = {"indexed_at": corpus.indexed_at}
                 if before and (before.format, before.corpus.model_copy(update=same)) == (FORMAT, corpus):
                     return before.corpus
-                stored = set[str]() if before is None else set(json.loads(await files.get_text(before.documents)))
-                await self._store_documents(definition, [one for one in hashes if one[1] not in stored])
                 index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
-            listed = await files.put_text(json.dumps(sorted({raw for _, raw in hashes})), "application/json")
             now = datetime.now(UTC)
-            states.append(State(format=FORMAT, corpus=corpus, index=index_file, documents=listed, published_at=now))
-            kept = [one for one, next_one in pairwise(states) if next_one.published_at > now - RETAINED] + states[-1:]
+            states.append(State(format=FORMAT, corpus=corpus, index=index_file, published_at=now))
+            kept = [one for one, later in pairwise(states) if later.published_at > now - RETAINED] + states[-1:]
             await asyncio.to_thread(self._records.write, name, STATES.dump_json(kept))
             if len(kept) < len(states):
-                needed = {state.index.hash for state in kept} | {state.documents.hash for state in kept}
-                for state in kept:
-                    needed.update(json.loads(await files.get_text(state.documents)))
-                await files.delete_others(needed, unless_put_since=now - RETAINED)
+                await files.delete_others({state.index.hash for state in kept}, unless_put_since=now - RETAINED)
             return corpus
 
-    async def _store_documents(self, definition: CorpusDefinition, hashes: list[tuple[str, str]]) -> None:
-        limit = asyncio.Semaphore(STORES_AT_ONCE)
-        root, files = definition.path.resolve(), self._files(definition.name)
 
-        async def store(address: str, raw_hash: str) -> None:
-            async with limit:
-                await files.put(await asyncio.to_thread(_read_unchanged, root, address, raw_hash), "")
-
-        await asyncio.gather(*(store(address, raw_hash) for address, raw_hash in hashes))
-
-
-def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> tuple[CorpusSnapshot, list[tuple[str, str]]]:
-    """Copy the index as of one moment into one file; its state, and address and hash of its documents."""
+def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapshot:
+    """Copy the index as of one moment into one file, and return its state."""
     with translated_errors(index.parent):
         database = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
@@ -227,18 +206,7 @@ def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> tuple[Corpus
         finally:
             database.close()
     with open_index(copy) as reader:
-        return reader.snapshot(definition), reader.hashes()
-
-
-def _read_unchanged(root: Path, address: str, raw_hash: str) -> bytes:
-    """The document that was indexed. Raises `Unavailable` if the folder has another one now."""
-    try:
-        raw = read_regular_file(root / address_path(address), root)
-    except SourceUnreadable:
-        raw = b""
-    if hash_of(raw) != raw_hash:
-        raise Unavailable("a document of the corpus has changed since it was indexed: index it again")
-    return raw
+        return reader.snapshot(definition)
 
 
 def _make_room(cache: Path, newest: Path) -> None:
