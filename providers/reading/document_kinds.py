@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-import zlib
 from enum import StrEnum
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -31,22 +30,15 @@ class DocumentKind(StrEnum):
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-    GZIP = "application/gzip"
 
 
 HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON, DocumentKind.PDF
 ARCHIVES: Final = frozenset(
     (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
 )
-BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL, DocumentKind.GZIP}
+BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}
 """Kinds that are read from bytes, all others from decoded text."""
 
-OFFICE_PARTS: Final = {
-    "word/document.xml": DocumentKind.DOCX,
-    "xl/workbook.xml": DocumentKind.XLSX,
-    "ppt/presentation.xml": DocumentKind.PPTX,
-}
-"""Part of an archive → kind."""
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx"), DocumentKind.MARKDOWN),
@@ -62,7 +54,7 @@ NO_DOCUMENTS: Final = frozenset(
 """Suffixes of files that are text or archives, but no documents."""
 DOCUMENTS: Final = frozenset(
     """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
-    .ppt .pptx .odp .epub .eml .msg .log .gz""".split()
+    .ppt .pptx .odp .epub .eml .msg .log""".split()
 )
 """Suffixes of files that are meant as documents, whatever is in them."""
 REMEDIES: Final = {
@@ -71,7 +63,7 @@ REMEDIES: Final = {
 }  # fmt: skip
 """Suffix of a format that is not read → the one to save it as."""
 DECLARED: Final = {
-    **{str(kind): kind for kind in DocumentKind if kind not in {DocumentKind.LOG, DocumentKind.GZIP}},
+    **{str(kind): kind for kind in DocumentKind if kind is not DocumentKind.LOG},
     "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
     "application/x-pdf": PDF, "text/tab-separated-values": DocumentKind.CSV,
 }  # fmt: skip
@@ -79,7 +71,6 @@ DECLARED: Final = {
 
 ZIP_MAGIC: Final = b"PK\x03\x04"
 OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-GZIP_MAGIC: Final = b"\x1f\x8b"
 BINARY_MAGICS: Final = (
     b"\x89PNG",
     b"GIF8",
@@ -90,6 +81,7 @@ BINARY_MAGICS: Final = (
     b"Rar!",
     b"7z\xbc\xaf",
     b"BZh",
+    b"\x1f\x8b",
 )
 """Beginnings of files that can have few control characters."""
 BYTE_ORDER_MARKS: Final = (
@@ -155,8 +147,8 @@ def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
     """
     stated = None if declared is None else DECLARED[declared]
     packed = _packed_kind(body, "")
-    if packed in {None, DocumentKind.GZIP}:
-        agrees = packed is None and stated not in {PDF, *ARCHIVES} and not _is_binary(body)
+    if packed is None:
+        agrees = stated not in {PDF, *ARCHIVES} and not _is_binary(body)
     else:
         agrees = stated in {None, packed} or {stated, packed} <= ARCHIVES
     if not agrees:
@@ -218,34 +210,20 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
     """The kind of a PDF or of an archive; None for anything else. Raises `SourceUnreadable`."""
     if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return PDF
-    if raw.startswith(GZIP_MAGIC):
-        return DocumentKind.GZIP
-    if raw.startswith(ZIP_MAGIC):
-        return _archive_kind(raw, suffix)
     if raw.startswith(OLE_MAGIC):
         if "EncryptedPackage".encode("utf-16-le") in raw:
             raise SourceUnreadable("encrypted", "the document is protected by a password")
         raise _not_read(suffix)
-    return None
+    if not raw.startswith(ZIP_MAGIC):
+        return None
+    if not zipfile.is_zipfile(BytesIO(raw)):
+        raise SourceUnreadable("malformed", "a damaged archive")
+    import kreuzberg  # noqa: PLC0415  the process that fetches does without it
 
-
-def _archive_kind(raw: bytes, suffix: str) -> DocumentKind:
-    try:
-        archive = zipfile.ZipFile(BytesIO(raw))
-        names = frozenset(archive.namelist())
-        locked = any(entry.flag_bits & 1 for entry in archive.infolist())
-        with archive.open("mimetype") if "mimetype" in names and not locked else BytesIO() as stated:
-            media_type = stated.read(100).decode("ascii", "replace").strip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise SourceUnreadable("malformed", "a damaged archive") from error
-    if locked:
-        raise SourceUnreadable("encrypted", "the document is protected by a password")
-    for part, kind in OFFICE_PARTS.items():
-        if part in names:
-            return kind
-    if media_type in {DocumentKind.EPUB, DocumentKind.ODT}:
-        return DocumentKind(media_type)
-    raise _not_read(suffix)
+    found = kreuzberg.detect_mime_type_from_bytes(raw)
+    if found not in ARCHIVES:
+        raise _not_read(suffix)
+    return DocumentKind(found)
 
 
 def _not_read(suffix: str) -> SourceUnreadable:

@@ -5,7 +5,6 @@ returns is rewritten as canonical text. Raised everywhere: `SourceUnreadable` wi
 """
 
 import re
-import zlib
 from dataclasses import replace
 from email.utils import parseaddr
 from io import BytesIO
@@ -30,7 +29,6 @@ from providers.reading.canonical_text import (
 from providers.reading.document_kinds import (
     BINARY,
     HTML,
-    LARGEST_FILE_BYTES,
     PDF,
     TEXT,
     DocumentKind,
@@ -43,12 +41,10 @@ from providers.reading.page_dates import iso_date
 from providers.text import KNOWN_LANGUAGES, detect_language
 
 PAGE_BYTES: Final = 3_000_000
-"""Of a page of HTML or Markdown; other documents have `LARGEST_FILE_BYTES`."""
+"""Of a page of HTML or Markdown; other documents have 20 MB."""
 WEB_TEXT_BYTES: Final = 200_000
 """Of the text of one web page, as UTF-8 (reliability-and-security 2.2)."""
 MOST_PDF_PAGES: Final = 5_000
-GZIP_WINDOW: Final = 31
-"""zlib's code for a gzip header and the largest window."""
 LANGUAGE_SAMPLE: Final = 4_000
 """Characters whose language is detected."""
 LEAST_FOR_LANGUAGE: Final = 200
@@ -57,17 +53,10 @@ LEAST_FOR_LANGUAGE: Final = 200
 
 def extract(raw: bytes, name: str) -> Extraction:
     """Extract a file; `name` decides between kinds of text that look alike, and is the title if there is none."""
-    kind = outer = sniff(raw, name)
-    if kind is DocumentKind.GZIP:
-        raw, name = unpack(raw), PurePosixPath(name).stem
-        kind = sniff(raw, name)
-        if kind in BINARY:
-            raise SourceUnreadable("wrong_type", "a compressed file that holds no text")
-    found = _extract(raw, kind)
+    found = _extract(raw, sniff(raw, name))
     if not found.text:
         raise SourceUnreadable("no_text", "the document holds no text, perhaps only scanned pages")
-    media_type = str(outer) if outer is DocumentKind.GZIP else found.media_type
-    return replace(found, media_type=media_type, title=found.title or PurePosixPath(name).stem)
+    return replace(found, title=found.title or PurePosixPath(name).stem)
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
@@ -78,20 +67,6 @@ def read_page(body: bytes, declared: str | None, charset: str | None, url: str) 
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, url=url, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
-
-
-def unpack(raw: bytes) -> bytes:
-    """Unpack a gzip file up to the limit of a file."""
-    unpacker = zlib.decompressobj(GZIP_WINDOW)
-    try:
-        content = unpacker.decompress(raw, LARGEST_FILE_BYTES + 1)
-    except zlib.error as error:
-        raise SourceUnreadable("malformed", "a damaged compressed file") from error
-    if len(content) > LARGEST_FILE_BYTES:
-        raise SourceUnreadable("too_large", f"unpacks to more than {LARGEST_FILE_BYTES} bytes")
-    if not unpacker.eof:
-        raise SourceUnreadable("malformed", "a compressed file that breaks off")
-    return content
 
 
 def _extract(

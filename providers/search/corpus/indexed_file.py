@@ -49,7 +49,7 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
     raw = read_regular_file(Path(root) / path, Path(root))
     refuse_key(raw)
     document = extract(raw, PurePosixPath(path).name)
-    refuse_key(document.text)  # packed, or in another encoding
+    refuse_key(document.text)  # in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections = sections_of(document)
     chunks = [

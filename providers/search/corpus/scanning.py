@@ -126,8 +126,7 @@ def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
 
 def is_key_name(name: str) -> bool:
     """Return true for a file or a folder with the name of one that has keys."""
-    lower = name.lower().removesuffix(".gz")
-    return any(fnmatchcase(lower, pattern) for pattern in KEY_NAMES)
+    return any(fnmatchcase(name.lower(), pattern) for pattern in KEY_NAMES)
 
 
 def refuse_key_name(path: str) -> None:
