@@ -77,8 +77,6 @@ class SearchRequest(RunRequest):
     operation: str
     provider: str
     corpus: str | None = None
-    corpus_digest: str = ""
-    """State of the corpus that the run searches, where hosts share published ones."""
     text: str
     max_results: int = Field(default=10, ge=0)
     offset: int = Field(default=0, ge=0)
@@ -132,8 +130,6 @@ class ReadRequest(CompactModel):
     tenant: str = "default"
     source_id: str
     url: str
-    corpus_digest: str = ""
-    """Of which state of a corpus, where hosts share published ones."""
     title: str = ""
     query: str = ""
     """The query that found it: relevance is judged against it."""

@@ -221,10 +221,10 @@ class Corpora(SearchProvider, Protocol):
     async def describe(self, name: str) -> CorpusSnapshot:
         """Return what the index holds now. Raises `CorpusUnknown`."""
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that were left out, with reasons."""
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+    async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 
 
@@ -255,10 +255,8 @@ class TenantReader(Protocol):
 class SourceReader(Protocol):
     """A reader of all sources."""
 
-    async def read(
-        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
-        """Fetch and extract; of a corpus in that state, where states are kept. Raises as `TenantReader`."""
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Fetch and extract. Raises as `TenantReader`."""
         ...
 
 

@@ -18,7 +18,7 @@ from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
-from providers.reading.reader import PolitenessOfHosts, WebReader
+from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
@@ -156,12 +156,12 @@ def _is_well_formed(key: str | None) -> bool:
 
 @asynccontextmanager
 async def open_web_reader(
-    settings: Settings, pool: SubprocessPool, *, politeness: PolitenessOfHosts | None = None
+    settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None
 ) -> AsyncIterator[WebReader]:
     """Open a reader until the end of the block; every request carries the configured contact."""
     egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
-        yield WebReader(egress, pool, Robots(egress, APPLICATION), politeness=politeness)
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
     finally:
         await egress.close()
 

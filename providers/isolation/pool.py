@@ -11,7 +11,6 @@ import pickle
 import signal
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from providers.errors import InputUnprocessable, InvalidCall, SourceUnreadable
@@ -72,9 +71,7 @@ class SubprocessPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
@@ -91,7 +88,10 @@ class SubprocessPool:
                 frame = await child.call((function, arguments, cpu_seconds, wall_seconds), wall_seconds)
                 sound = True
             finally:
-                self._give_back(child, sound=sound)
+                if sound and not self._closed and child.calls < self._recycle_after:
+                    self._idle.append(child)
+                else:
+                    self._dismiss(child)
         return result_of(frame)
 
     async def close(self) -> None:
@@ -111,12 +111,6 @@ class SubprocessPool:
                 return child
             self._dismiss(child)
         return await _start_child(self._memory_bytes)
-
-    def _give_back(self, child: "_Child", *, sound: bool) -> None:
-        if sound and not self._closed and child.calls < self._recycle_after:
-            self._idle.append(child)
-        else:
-            self._dismiss(child)
 
     def _dismiss(self, child: "_Child") -> None:
         with contextlib.suppress(ProcessLookupError):

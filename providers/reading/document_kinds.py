@@ -220,7 +220,7 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
         raise SourceUnreadable("malformed", "a damaged archive")
     import kreuzberg  # noqa: PLC0415  the process that fetches does without it
 
-    found = kreuzberg.detect_mime_type_from_bytes(raw)
+    found = kreuzberg.detect_mime_type(raw)
     if found not in ARCHIVES:
         raise _not_read(suffix)
     return DocumentKind(found)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 import httpx2
 
@@ -44,15 +44,11 @@ KILLED: Final = {
 }
 
 
-class PolitenessOfHosts(Protocol):
-    """Limits how often, and by how many workers at once, a host is visited."""
+Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
+"""Hold one visitor's place at a host (`name`, or `name:port`), with the seconds between two visits that it asks for.
 
-    def visit(self, host: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
-        """Hold one visitor's place at a host (`name`, or `name:port`) for the time of the block.
-
-        `delay_seconds` is the wait between two visits that the host asks for. `holder` names the logical read: one
-        that is made to wait keeps its place for its next attempt. Raises `RateLimited` before the block.
-        """
+Raises `RateLimited` before the block.
+"""
 
 
 class WebReader:
@@ -64,13 +60,13 @@ class WebReader:
         pool: SubprocessPool,
         robots: Robots,
         policy: FetchPolicy = POLICY,
-        politeness: PolitenessOfHosts | None = None,
+        visit: Visit | None = None,
     ) -> None:
         self._egress = egress
         self._pool = pool
         self._robots = robots
         self._policy = policy
-        self._politeness = politeness
+        self._visit = visit
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract a document; its URL is the one that the redirects ended at.
@@ -99,8 +95,8 @@ class WebReader:
                 way.append(str(target))
                 delay = await self._robots.check(target)
                 host = target.netloc.decode("ascii")
-                if self._politeness is not None and host not in visited:
-                    await visits.enter_async_context(self._politeness.visit(host, delay))
+                if self._visit is not None and host not in visited:
+                    await visits.enter_async_context(self._visit(host, delay))
                     visited.add(host)
 
             return await self._egress.fetch(url, self._policy, permit)
@@ -196,10 +192,8 @@ class RoutedReader:
         self._corpora = corpora
         self._web = web
 
-    async def read(
-        self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Read a document by its address; domains restrict the web alone. Raises what the responsible reader raises."""
         if url.startswith(CORPUS_SCHEME):
-            return await self._corpora.read(url, corpus_digest)
+            return await self._corpora.read(url)
         return await self._web.read(url, tenant=tenant, domains=domains)

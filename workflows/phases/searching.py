@@ -238,7 +238,7 @@ class Searching:
             permission=run.permission(),
         )
         if service.name == CORPUS_PROVIDER and resolved.corpus:
-            return request.model_copy(update={"corpus": resolved.corpus.name, "corpus_digest": resolved.corpus.digest})
+            return request.model_copy(update={"corpus": resolved.corpus.name})
         first, last = published_between(search.timeframe, today)
         return request.model_copy(
             update={

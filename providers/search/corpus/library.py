@@ -72,18 +72,16 @@ class CorpusLibrary(CorpusRegistry):
         empty = CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
         return await look_up(self.index_path(name), lambda index: index.snapshot(definition), empty)
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
-        del digest
         self.definition(name)
         return await look_up(self.index_path(name), IndexReader.skipped, [])
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+    async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
 
         Raises `SourceUnreadable`, `CorpusUnknown`.
         """
-        del digest
         name, address = split_url(url)
         path, definition = address_path(address), self.definition(name)
         if not definition.selects(path):

@@ -1,8 +1,7 @@
-"""Indexes that hosts without the documents search: states of a corpus, published in the object store.
+"""Indexes that hosts without the documents search: the newest state of each corpus, in the object store.
 
-A state is an index file by its hash, with the texts of all documents; one record for each corpus names its states. A
-host fetches an index file once and stores it in a bounded cache. A state is removed `RETAINED` after its successor was
-published.
+An index file, stored by its hash, holds the texts of all documents; a record for each corpus names its present one. A
+host fetches an index file once and stores it in a bounded cache.
 """
 
 import asyncio
@@ -10,12 +9,11 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
@@ -34,8 +32,8 @@ from providers.storage.stored_records import open_records
 
 CACHE_BYTES: Final = 4_000_000_000
 """Of index files of a host; beyond that those longest unused are removed."""
-RETAINED: Final = timedelta(days=30)
-"""A run searches the snapshot with which it began; none lasts so long."""
+RETAINED: Final = timedelta(days=1)
+"""Time for which an older index file stays: another host may be fetching it."""
 
 
 class State(Contract):
@@ -44,11 +42,6 @@ class State(Contract):
     format: str
     corpus: CorpusSnapshot
     index: DocumentRef
-    published_at: datetime
-
-
-STATES: Final = TypeAdapter(list[State])
-"""Of one corpus, the newest last."""
 
 
 def open_library(
@@ -61,7 +54,7 @@ def open_library(
 
 
 class PublishedLibrary(CorpusLibrary):
-    """Corpora that any host searches and reads as published snapshots; a host with the folder publishes them.
+    """Corpora that any host searches and reads as published; a host with the folder publishes them.
 
     Every method raises `Unavailable` while the store does not answer.
     """
@@ -96,7 +89,7 @@ class PublishedLibrary(CorpusLibrary):
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return hits in rank order, by document. Raises `CorpusUnknown`."""
         name = corpus_of(request)
-        index = await self._index_file(await self._get(name, request.corpus_digest))
+        index = await self._index_file(await self._get(name))
         try:
             return await asyncio.to_thread(search_index, index, name, request)
         except IndexDamaged:  # in the cache of this host: the next attempt fetches it again
@@ -116,25 +109,25 @@ class PublishedLibrary(CorpusLibrary):
 
     async def describe(self, name: str) -> CorpusSnapshot:
         """The newest published state; no files before the first `refresh`. Raises `CorpusUnknown`."""
-        states = await self._states(name)
-        if states:
-            return states[-1].corpus
+        found = await self._find(name)
+        if found is not None:
+            return found.corpus
         definition = self.definition(name)
         return CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
-        index = await self._index_file(await self._get(name, digest))
+        index = await self._index_file(await self._get(name))
         return await look_up(index, IndexReader.skipped, [])
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path` of a state; its bytes are those of its text.
+    async def read(self, url: str) -> ExtractedDocument:
+        """Read `corpus:NAME/relative/path` of the published state; its bytes are those of its text.
 
         Raises `SourceUnreadable`, `CorpusUnknown`.
         """
         name, address = split_url(url)
         place = path_address(address_path(address))
-        state = await self._get(name, digest)
+        state = await self._get(name)
         self._authorities[name] = state.corpus.authority
         found = await look_up(await self._index_file(state), lambda index: index.document(place), None)
         if found is None:
@@ -146,19 +139,18 @@ class PublishedLibrary(CorpusLibrary):
         """Index files of one corpus; no two corpora share any."""
         return ObstoreContentStore(f"{self._files_url}/{name}")
 
-    async def _states(self, name: str) -> list[State]:
+    async def _find(self, name: str) -> State | None:
         data = await asyncio.to_thread(self._records.read, name)
         try:
-            return [] if data is None else STATES.validate_json(data)
+            return None if data is None else State.model_validate_json(data)
         except ValidationError:
             raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
 
-    async def _get(self, name: str, digest: str = "") -> State:
-        """The state of that digest, or the newest one. Raises `CorpusUnknown`."""
-        for state in reversed(await self._states(name)):
-            if digest in {"", state.corpus.digest}:
-                return state
-        raise CorpusUnknown("no host has published such a state of the corpus: index it where its folder is")
+    async def _get(self, name: str) -> State:
+        found = await self._find(name)
+        if found is None:
+            raise CorpusUnknown("no host has published the corpus: index it where its folder is")
+        return found
 
     async def _index_file(self, state: State) -> Path:
         """The index as a file of this host, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
@@ -173,27 +165,23 @@ class PublishedLibrary(CorpusLibrary):
         return path
 
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
-        """Publish the present state of an index, unless it is the newest one already, and remove old states.
+        """Publish the present state of an index, unless it is published already.
 
         An index is stored before the record that names it. Raises `StorageFull`.
         """
         name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
-            states = await self._states(name)
+            before = await self._find(name)
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
                 corpus = await asyncio.to_thread(_copy, index, copy, definition)
-                before = states[-1] if states else None
                 same = {"indexed_at": corpus.indexed_at}
                 if before and (before.format, before.corpus.model_copy(update=same)) == (FORMAT, corpus):
                     return before.corpus
                 index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
-            now = datetime.now(UTC)
-            states.append(State(format=FORMAT, corpus=corpus, index=index_file, published_at=now))
-            kept = [one for one, later in pairwise(states) if later.published_at > now - RETAINED] + states[-1:]
-            await asyncio.to_thread(self._records.write, name, STATES.dump_json(kept))
-            if len(kept) < len(states):
-                await files.delete_others({state.index.hash for state in kept}, unless_put_since=now - RETAINED)
+            state = State(format=FORMAT, corpus=corpus, index=index_file)
+            await asyncio.to_thread(self._records.write, name, state.model_dump_json().encode())
+            await files.delete_others({index_file.hash}, unless_put_since=datetime.now(UTC) - RETAINED)
             return corpus
 
 

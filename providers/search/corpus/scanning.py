@@ -3,6 +3,7 @@
 An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -109,7 +110,7 @@ def _check_link(link: Path, root: Path) -> None:
     try:
         target = link.resolve(strict=True)
     except RuntimeError as error:  # what pathlib raises for a loop before Python 3.13
-        raise SourceUnreadable("symlink_loop", "a link that leads to itself") from error
+        raise OSError(errno.ELOOP, "") from error
     if not target.is_relative_to(root):
         raise SourceUnreadable("outside", "a link that leads out of the folder")
     refuse_key_name(target.relative_to(root).as_posix())

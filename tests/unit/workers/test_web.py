@@ -75,7 +75,7 @@ async def test_visits_are_made_known(tmp_path: Path) -> None:
     async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
         settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host)
         for _ in range(2):
-            async with open_web_reader(settings, pool, politeness=Noting()) as reader:
+            async with open_web_reader(settings, pool, visit=Noting().visit) as reader:
                 await reader.read(server.url())
     assert [path for _, path in server.asked] == ["/robots.txt", "/"] * 2
     assert visits == [f"{server.host} 0.0"] * 2
