@@ -170,17 +170,14 @@ def is_meant_as_document(name: str, kind: str) -> bool:
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return media type and character set of a `Content-Type` header, which may repeat one type.
+    """Return media type and character set of a `Content-Type` header.
 
     Raises `SourceUnreadable` wrong_type if the type is not clear, or is not read.
     """
-    stated = [part.strip() for part in (header or "").split(",") if part.strip()]
-    types = {found[0].lower() if (found := MEDIA_TYPE.match(part)) else "" for part in stated}
-    if len(types) > 1 and not (len(types) == 2 and "" in types and MEDIA_TYPE.match(stated[0])):
-        raise SourceUnreadable("wrong_type", "the server declares no clear type")
-    media_type = max(types, default=None)
-    if media_type is not None and media_type not in DECLARED:
-        raise SourceUnreadable("wrong_type", f"documents of the type {media_type[:80]} are not read")
+    stated = MEDIA_TYPE.match(header.strip()) if header else None
+    if header and (stated is None or stated[0].lower() not in DECLARED):
+        raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")
+    media_type = stated and stated[0].lower()
     charset = CHARSET.search(header or "")
     return media_type, charset[1].lower() if charset else None
 

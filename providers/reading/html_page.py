@@ -3,8 +3,6 @@
 libxml2 parses the page and one walk prepares it, so that every pass is linear. `documents` turns the result into text.
 """
 
-import contextlib
-import json
 import re
 from html import escape
 from typing import Any, Final, TypeAlias
@@ -82,15 +80,13 @@ LONGEST_FACT: Final = 300
 LONGEST_NAME: Final = 70
 """Characters: nobody sees these statements, so that a message to a model must not pass for a name."""
 MOST_AUTHORS: Final = 20
-MOST_NODES: Final = 200
-"""Of linked data."""
-AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "ld:author")
-PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher", "ld:publisher")
+AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator")
+PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher")
 DATES: Final = (
     *("article:published_time", "citation_publication_date", "citation_date", "dc.date", "dcterms.created", "date"),
-    *("dcterms.date", "pubdate", "parsely-pub-date", "ld:datePublished", "article:modified_time"),
+    *("dcterms.date", "pubdate", "parsely-pub-date", "article:modified_time"),
 )
-"""Names of meta elements and keys of linked data (`ld:`), the most reliable first."""
+"""Names of meta elements, the most reliable first."""
 
 
 def read_html(markup: str, url: str = "") -> tuple[str, DocumentFacts]:
@@ -315,17 +311,13 @@ def _is_data(table: Element) -> bool:
 
 
 def _facts(root: Element, url: str) -> DocumentFacts:
-    """Read the title, meta elements and schema.org objects (JSON-LD)."""
+    """Read the title and the meta elements."""
     stated: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
         key = meta.get("name") or meta.get("property") or meta.get("itemprop") or ""
         stated.setdefault(key.lower(), []).append(meta.get("content") or "")
-    for script in root.iter("script"):
-        if (script.get("type") or "").lower().startswith("application/ld+json"):
-            for key, texts in _linked_data(script.text or "").items():
-                stated.setdefault(f"ld:{key}", []).extend(texts)
     stated["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
-    lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang"), *stated.get("ld:inLanguage", ())]
+    lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang")]
 
     def values(keys: tuple[str, ...]) -> list[str]:
         found = (one_line(clean(value)) for key in keys for value in stated.get(key, ()))
@@ -340,25 +332,6 @@ def _facts(root: Element, url: str) -> DocumentFacts:
         publisher=next(filter(is_name, values(PUBLISHERS)), None),
         published_at=dates[0] if dates else date_in_url(url),
     )
-
-
-def _linked_data(text: str) -> dict[str, list[str]]:
-    """The texts of schema.org objects by key: of people and organisations, their names. Malformed data has none."""
-    found: dict[str, list[str]] = {}
-    with contextlib.suppress(ValueError, RecursionError):
-        waiting = [json.loads(text)]
-        for _ in range(MOST_NODES):
-            node = waiting.pop(0) if waiting else None
-            if isinstance(node, list):
-                waiting += node[:MOST_NODES]
-            elif isinstance(node, dict):
-                waiting += [node[key] for key in ("@graph", "mainEntity") if key in node]
-                for key in ("author", "publisher", "datePublished", "inLanguage"):
-                    value = node.get(key)
-                    items = (value if isinstance(value, list) else [value])[:MOST_AUTHORS]
-                    texts = (item.get("name") if isinstance(item, dict) else item for item in items)
-                    found.setdefault(key, []).extend(text for text in texts if isinstance(text, str))
-    return found
 
 
 def language_code(value: str | None) -> str | None:

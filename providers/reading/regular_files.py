@@ -15,6 +15,7 @@ REASONS: Final = {
     errno.EACCES: ("permission_denied", "the file may not be read"),
     errno.EPERM: ("permission_denied", "the file may not be read"),
     errno.ELOOP: ("symlink_loop", "a link that leads to itself"),
+    errno.EISDIR: ("not_a_file", "not a regular file"),
     errno.ENXIO: ("not_a_file", "not a regular file"),
 }
 

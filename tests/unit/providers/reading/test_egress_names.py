@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading.egress import network
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import MOST_THREADS, SystemResolver
@@ -95,18 +94,6 @@ async def test_threads_are_bounded(names: Names) -> None:
     assert await last == [ipaddress.ip_address(PUBLIC_ADDRESS)]
     assert all(isinstance(end, Unavailable) for end in await asyncio.gather(*asking, return_exceptions=True))
     assert names.most == MOST_THREADS
-
-
-async def test_a_name_that_was_not_answered_is_left_alone_for_a_while(
-    names: Names, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While it hangs and for a time afterwards nobody waits for it again, and no thread does."""
-    monkeypatch.setattr(network, "LONGEST_WAIT", 0.05)
-    resolver = SystemResolver(names)
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            await resolver.resolve("slow.test")
-    assert names.asked == ["slow.test"]
 
 
 async def test_the_system_is_asked_for_each_address_once() -> None:

@@ -1,7 +1,5 @@
 """HTML pages as text: structure, navigation, hidden words, statements about themselves."""
 
-import json
-
 import pytest
 
 from providers.errors import SourceUnreadable
@@ -109,19 +107,6 @@ def test_facts_come_from_meta_elements() -> None:
     assert (found.title, found.authors, found.publisher, found.published_at, found.language) == (
         "Plan of it", ["Ada Low", "Bo"], "Times", "2024-05-17", "en",
     )  # fmt: skip
-
-
-def test_facts_come_from_linked_data() -> None:
-    """Names of people and organisations, in lists and graphs; malformed data states nothing."""
-    work = {
-        "@type": ["NewsArticle"],
-        "author": [{"name": "Ada Low"}, "Bo"],
-        "publisher": {"name": "Times"},
-        "datePublished": "2024-05-17",
-    }
-    head = f"<script type=application/ld+json>{json.dumps({'@graph': [{'@type': 'Person'}, work]})}</script>"
-    found = read(f"<p>{WORDS}</p>", "<script type=application/ld+json>{]</script>" + head)
-    assert (found.authors, found.publisher, found.published_at) == (["Ada Low", "Bo"], "Times", "2024-05-17")
 
 
 def test_facts_come_from_the_text_and_the_address() -> None:

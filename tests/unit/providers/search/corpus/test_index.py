@@ -108,7 +108,7 @@ def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
             assert reader.best_chunks(["bach", "dalm"]) == []
 
 
-@pytest.mark.parametrize("damage", ["UPDATE documents SET text = x'00ff00'", "DROP TABLE chunks"])
+@pytest.mark.parametrize("damage", ["UPDATE files SET text = x'00ff00'", "DROP TABLE chunks"])
 def test_damage_inside_the_file_is_recognized(tmp_path: Path, damage: str) -> None:
     """Any part that cannot be read makes an index that has to be replaced, and crashes no worker."""
     index = tmp_path / "index.sqlite3"

@@ -339,7 +339,7 @@ async def test_an_index_of_another_version_is_replaced(library, folder, tmp_path
     def make_old():
         with sqlite3.connect(index) as database:
             database.executescript(
-                "DROP TABLE chunks; ALTER TABLE documents DROP COLUMN facts;"
+                "DROP TABLE chunks; ALTER TABLE files DROP COLUMN document;"
                 "UPDATE meta SET value = '5 ' || substr(value, 3) WHERE key = 'identity'"
             )
         database.close()
