@@ -228,13 +228,6 @@ class Corpora(SearchProvider, Protocol):
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 
 
-class Reader(Protocol):
-    """Reads a document by its URL."""
-
-    async def read(self, url: str) -> ExtractedDocument:
-        """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
-
-
 class WebPages(Protocol):
     """Reads pages of the web."""
 
@@ -242,7 +235,7 @@ class WebPages(Protocol):
         """Fetch and extract; no host outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
 
 
-class TenantReader(Protocol):
+class SourceReader(Protocol):
     """A reader that may remember what it read, and keeps what tenants read apart."""
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
@@ -250,13 +243,6 @@ class TenantReader(Protocol):
 
         Raises `SourceUnreadable`, `Retryable`.
         """
-
-
-class SourceReader(Protocol):
-    """A reader of all sources."""
-
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract. Raises as `TenantReader`."""
         ...
 
 

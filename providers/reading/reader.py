@@ -18,7 +18,7 @@ from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
-from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
+from providers.interfaces import ContentStore, Corpora, ExtractedDocument, SourceReader, WebPages
 from providers.isolation.pool import SubprocessPool, TaskFailed
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import BINARY, DocumentKind
@@ -52,7 +52,7 @@ Raises `RateLimited` before the block.
 
 
 class WebReader:
-    """A `Reader` of http and https URLs."""
+    """Reads http and https URLs."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class CachedReader:
 class RoutedReader:
     """One reader for all sources: documents of a corpus from there, everything else from the web."""
 
-    def __init__(self, corpora: Corpora, web: TenantReader) -> None:
+    def __init__(self, corpora: Corpora, web: SourceReader) -> None:
         self._corpora = corpora
         self._web = web
 

@@ -26,7 +26,7 @@ from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
+from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, SourceReader
 from providers.models import answers
 from providers.reading.reader import RoutedReader
 from providers.shared.paid_calls import SharedCallStore
@@ -80,7 +80,7 @@ class World:
         engines: Mapping[EngineKind, Engine] | None = None,
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
-        web: TenantReader | None = None,
+        web: SourceReader | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
         self.content = ObstoreContentStore(folder / "content")
