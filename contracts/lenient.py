@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ValidationError, ValidationInfo
 
 from contracts.addresses import normalized_text
 from contracts.texts import shorten
@@ -77,6 +77,13 @@ def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
     if len(items) > most:
         notes.append(f"{len(items) - most} {noun} beyond the limit of {most} were dropped")
     return items[:most]
+
+
+def lines_of(error: ValidationError, most: int) -> list[str]:
+    """At most so many lines `path: message` of an answer that does not fit, without any of its words."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {item['msg']}"[:160] for item in found[:most]]
+    return [*lines, f"and {len(found) - most} more"] if len(found) > most else lines
 
 
 def _note(info: ValidationInfo, text: str) -> None:

@@ -6,7 +6,7 @@ if it is paid), grounds the answer in stored text, and stores long results by re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_rendering import RenderedPrompt, render_role, shown_sources
+from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, label_key, remove_signs_of
@@ -45,7 +45,7 @@ from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, che
 from contracts.tools import AnswerEntry
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks
 
 O = TypeVar("O", bound=RoleAnswer)
 
@@ -145,25 +145,23 @@ class RoleActivities:
 # --- from input to task, from answer to result -----------------------------------------------------------------------
 def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
     """The task for an engine. Only a model reads a prompt: without one, no version of it is accounted for."""
-    by_model = request.engine is EngineKind.MODEL
     if isinstance(request, ToolTurnInput):
         task = turn_task(role, request, documents)
-        return task if by_model else EngineTask(**{**vars(task), "prompt_version": ""})
-    if not by_model:
+    elif request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", "", "")
-    excerpts: dict[str, str] = {}
-
-    def render(share: float) -> RenderedPrompt:
-        return render_role(role, request, documents, share, excerpts)
-
-    def shortened(share: float) -> ShortPrompt:
-        short = render(share)
-        return ShortPrompt(short.prompt, short.common_length, short.left_out)
-
-    whole = render(1.0)
-    return EngineTask(
-        role, request, documents, whole.system, whole.prompt, whole.version, whole.common_length, shortened
-    )
+    else:
+        file, whole = prompt_of(role), render_role(role, request, documents)
+        task = EngineTask(
+            role,
+            request,
+            documents,
+            system=with_canary(file.system, request.canary),
+            prompt=whole.prompt,
+            prompt_version=file.version,
+            common_length=whole.common_length,
+            shortened=lambda share: render_role(role, request, documents, share),
+        )
+    return task if request.engine is EngineKind.MODEL else replace(task, prompt_version="")
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:

@@ -16,6 +16,7 @@ import json_repair
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from contracts.lenient import lines_of
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
@@ -71,17 +72,6 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
         warnings=warnings,
         blocks=blocks,
     )
-
-
-def read_count(body: bytes) -> int:
-    """Read a count of tokens. Raises `Unavailable` when the body names no number."""
-    try:
-        count = _read_json(body)["input_tokens"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        count = None
-    if not is_count(count) or count == 0:
-        raise Unavailable("the model endpoint counted no tokens")
-    return count
 
 
 def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
@@ -220,15 +210,7 @@ def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer,
     try:
         return role.answer.model_validate(value, context=warnings), warnings
     except ValidationError as error:
-        raise InvalidOutput(problem_of(error)) from None
-
-
-def problem_of(error: ValidationError) -> str:
-    """At most eight lines `path: message`, without any value; paths have our own names and positions only."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:8]]
-    more = len(found) - len(lines)
-    return "\n".join([*lines, *([f"and {more} more"] if more else [])])
+        raise InvalidOutput("\n".join(lines_of(error, 8))) from None
 
 
 # --- turns of roles with tools ---------------------------------------------------------------------------------------

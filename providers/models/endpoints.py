@@ -100,10 +100,6 @@ class MissingChat:
         """Raise `NotConfigured`."""
         raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
 
-    async def count_tokens(self, request: ChatRequest) -> int:
-        """Raise `NotConfigured`."""
-        raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
-
     async def close(self) -> None:
         """Have no connection to close."""
 
@@ -123,7 +119,6 @@ class EndpointCapabilities(StrictContract):
     """Prompt and answer together."""
     output_limit: int | None = None
     caching: bool = False
-    counts_tokens: bool = False
     searches_web: bool = False
     """The endpoint has a web search of its own."""
     token_factor: float = 1.0
@@ -140,7 +135,6 @@ class CapabilityOverrides(StrictContract):
     window: int | None = Field(default=None, ge=2_000, le=10_000_000)
     output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
     caching: bool | None = None
-    counts_tokens: bool | None = None
     searches_web: bool | None = None
     token_factor: float | None = Field(default=None, ge=0.3, le=5)
 
@@ -183,17 +177,13 @@ def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | N
 
 
 def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
-    """Capabilities after a refusal of this kind; None if no weaker request is left to try.
-
-    Calls run in parallel, so the request may be stronger than `known`.
-    """
-    change: dict[str, object] | None = None
+    """Capabilities after a refusal of this kind; None if no weaker request is left to try."""
     if kind == "unsupported_caching" and request.cache:
-        change = {"caching": False}
-    elif kind == "unsupported_parameter" and request.mode is ChatMode.NATIVE:
-        change = {} if known.mode is not ChatMode.NATIVE else {"mode": ChatMode.TOOL}
-    elif kind == "unsupported_parameter" and request.must_call:
-        change = {"tools": ToolUse.OFFERED}
-    elif kind == "unsupported_parameter" and request.mode is ChatMode.TOOL:
-        change = {"mode": ChatMode.TEXT}
-    return None if change is None else known.model_copy(update=change)
+        return known.model_copy(update={"caching": False})
+    if kind != "unsupported_parameter":
+        return None
+    if request.mode is ChatMode.NATIVE:
+        return known.model_copy(update={"mode": ChatMode.TOOL})
+    if request.must_call:
+        return known.model_copy(update={"tools": ToolUse.OFFERED})
+    return known.model_copy(update={"mode": ChatMode.TEXT}) if request.mode is ChatMode.TOOL else None

@@ -2,7 +2,7 @@
 
 import json
 
-from activities.roles.prompt_rendering import RenderedPrompt, render_role
+from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, SectionHint
 from contracts.plan import PlanNode
@@ -69,7 +69,6 @@ def test_judges_the_gaps_that_it_was_shown() -> None:
 
 def test_recognizes_each_role_by_the_first_line_of_its_prompt() -> None:
     """The role is read from the system prompt and needs no schema."""
-    rendered: RenderedPrompt = render_role(PLANNER, PlanInput(**COMMON), {})
-    turns = [{"role": "user", "content": rendered.prompt}]
-    body = {"model": "m", "max_tokens": 1, "system": rendered.system, "messages": turns}
+    turns = [{"role": "user", "content": render_role(PLANNER, PlanInput(**COMMON), {}).prompt}]
+    body = {"model": "m", "max_tokens": 1, "system": prompt_of(PLANNER).system, "messages": turns}
     assert read_request(json.dumps(body).encode()).role == "planner"

@@ -124,15 +124,3 @@ async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
     assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
     assert "window 8192" in caught.value.message
     assert "needs about" in caught.value.message
-
-
-@pytest.mark.parametrize("counting", ["good", "status:404", "status:500", "status:429:3", "reset", "garbage_200"])
-async def test_counting_is_asked_for_only_where_it_matters_and_never_fails_a_call(counting: str) -> None:
-    """Near the window the endpoint counts, where it can; far from it no request is spent on that."""
-    async with bench(16_384, characters_per_token=4.0, counting=counting, own={"counts_tokens": True}) as one:
-        await one.run(roles.PLANNER, plan_input())
-        assert one.api.counted == []
-        output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
-        assert len(one.api.counted) == 1
-    assert [call.status for call in one.api.calls] == [200, 200]
-    assert output.analyzed_source_ids
