@@ -18,7 +18,7 @@ from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
 from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
-from contracts.checking import AskedClaim, ShownPassage
+from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 from contracts.texts import shorten
@@ -100,7 +100,7 @@ LEAST_CHARACTERS: Final = 200
 """Of a source."""
 SEARCHED_CHARACTERS: Final = 60_000
 """Of a document without hinted sections: all of a book would take too long."""
-BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*|\n\[…\]\n")
+PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
 SEPARATORS: Final = ("\n", ". ", "。", " ")
 LEFT_OUT: Final = "\n[…]\n"
 
@@ -170,17 +170,13 @@ class PromptBlocks:
         used = {source_id for finding in self.findings() for source_id in finding.source_ids}
         return [source for source in self.request.sources if source.id in used]
 
-    def with_control(self, claims: Sequence[AskedClaim]) -> list[AskedClaim]:
-        """The claims of a checker with the control among them."""
-        return with_control(claims)
-
     def passage(self, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
         """Title and words of a passage, on one line behind our own name for it."""
-        context = self.limit(CONTEXT_CHARACTERS) if in_context else 0
-        before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
-        quote = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
+        words = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
+        if in_context and self.share >= 1:
+            words = f"{passage.before[-CONTEXT_CHARACTERS:]} {words} {passage.after[:CONTEXT_CHARACTERS]}"
         title = guard_line(passage.title, SHORTEST)
-        words = guard_line(f"{before} {quote} {after}", PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+        words = guard_line(words, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {words}" if title else f": {words}")
 
     def missing(self) -> list[str]:
@@ -214,46 +210,43 @@ def _with_heading(heading: str, element: str) -> str:
 
 # --- excerpts --------------------------------------------------------------------------------------------------------
 def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
-    """Select about `budget` characters of a text, in document order, with `[…]` between blocks.
+    """Select about `budget` characters of a text, in document order, with `[…]` between what is apart.
 
-    Blocks of the hinted sections are ranked by the number of the question's stems in them, then by the section's score.
+    Paragraphs of the hinted sections are ranked by the number of the question's stems in them, then by the section's
+    score.
     """
     if len(text) <= budget:
         return text.strip()
     stems, taken = question_stems(question), list[tuple[int, int]]()
-
-    def rank(block: tuple[int, int, float]) -> tuple[int, float, int]:
-        folded = text[block[0] : block[1]].casefold()
-        return -sum(stem in folded for stem in stems), -block[2], block[0]
-
-    for start, end, _ in sorted(_blocks(text, sections, budget), key=rank):
+    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
+    pieces = [
+        (-sum(stem in text[start:end].casefold() for stem in stems), -hint.score, start, end)
+        for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]
+        for start, end in _pieces(text, hint.start, hint.end, budget)
+    ]
+    for _, _, start, end in sorted(pieces):
         if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
             taken.append((start, end))
             budget -= end - start
     shown, last = "", 0
     for start, end in sorted(taken):
-        between = text[last:start]
-        shown += (LEFT_OUT if between.strip() and shown else between * bool(shown)) + text[start:end]
+        between = text[last:start] if shown else ""
+        shown += (LEFT_OUT if between.strip() else between) + text[start:end]
         last = end
-    return shown.strip()
+    return shown
 
 
-def _blocks(text: str, sections: Sequence[SectionHint], budget: int) -> Iterator[tuple[int, int, float]]:
-    """Give the blocks of the sections: what blank lines separate, in pieces that fit into the budget."""
-    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
-    for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]:
-        start, limit = hint.start, min(hint.end, len(text))
-        for gap in (*BLOCK_BREAK.finditer(text, start, limit), None):
-            end, following = gap.span() if gap else (limit, limit)
-            while end - start > budget:
-                half, most = start + budget // 4, start + max(1, budget // 2)
-                cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
-                cut = next(cuts, most)
-                yield start, cut, hint.score
-                start = cut
-            if text[start:end].strip():
-                yield start, end, hint.score
-            start = following
+def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
+    """Give the paragraphs of a section; one that is too long is cut at a line, a sentence or a blank."""
+    for paragraph in PARAGRAPH.finditer(text, start, end):
+        place = paragraph.start()
+        while paragraph.end() - place > longest:
+            half, most = place + longest // 4, place + longest // 2
+            cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
+            cut = next(cuts, most)
+            yield place, cut
+            place = cut
+        yield place, paragraph.end()
 
 
 # --- filters of templates ---------------------------------------------------------------------------------------------
@@ -285,4 +278,4 @@ TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` 
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label)
+TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label, with_control=with_control)

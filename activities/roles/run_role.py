@@ -21,7 +21,7 @@ from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
-from activities.roles.untrusted import label_all, label_key, remove_signs_of
+from activities.roles.untrusted import label_all, remove_signs_of
 from contracts import checking_roles, roles
 from contracts.base import CompactModel
 from contracts.canary import STEERED, contains_canary
@@ -173,6 +173,8 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         # A program quotes stored text; a model copies from lines that begin with a sign.
         if answer.engine is EngineKind.MODEL:
             given = type(given).model_validate(remove_signs_of(given.model_dump()))
+            if isinstance(request, AnalyzeInput):  # sources that had no room in the prompt were not read
+                request = request.model_copy(update={"sources": shown_sources(request, answer.share)})
     account = CallAccount(
         engine=answer.engine,
         model=answer.model,
@@ -180,19 +182,12 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         usage=answer.usage,
         warnings=answer.warnings,
     )
-    work = RoleWork[Any, Any](role, _as_shown(request, answer.share), given, task.documents, account)
+    work = RoleWork[Any, Any](role, request, given, task.documents, account)
     try:
         result = _grounder(role)(work)
     except UnfitAnswer as error:
         raise InvalidOutput(str(error)) from None
     return result.model_copy(update={"account": work.account_with_warnings()}), work.texts
-
-
-def _as_shown(request: RoleInput, share: float) -> RoleInput:
-    """The request without the sources that had no room in its prompt: this call did not read them."""
-    if share >= 1 or not isinstance(request, AnalyzeInput):
-        return request
-    return request.model_copy(update={"sources": shown_sources(request, share)})
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
@@ -214,14 +209,13 @@ def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
 
 def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAnswer:
     """Replace the labels of gaps, by which a model knows them, and fit the refinement."""
-    names = label_all((gap.id for gap in work.request.gaps), label_key(work.request))
-
-    def identity(name: str) -> str:
-        return names.get(name.strip(), name.strip())
-
-    judged = [one.model_copy(update={"gap_id": identity(one.gap_id)}) for one in work.answer.gap_analysis]
+    names = label_all((gap.id for gap in work.request.gaps), work.request)
+    judged = [
+        one.model_copy(update={"gap_id": names.get(one.gap_id.strip(), one.gap_id)}) for one in work.answer.gap_analysis
+    ]
     advice = work.answer.iteration_recommendation
-    advice = advice.model_copy(update={"priority_gaps": [identity(name) for name in advice.priority_gaps]})
+    gaps = [names.get(name.strip(), name) for name in advice.priority_gaps]
+    advice = advice.model_copy(update={"priority_gaps": gaps})
     named = work.answer.model_copy(update={"gap_analysis": judged, "iteration_recommendation": advice})
     return named.fitted(work.request, work.warnings)
 
