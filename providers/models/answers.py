@@ -60,15 +60,14 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     blocks = [block for block in message["content"] if isinstance(block, dict)]
     tokens, warnings = read_tokens(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-    names = (message.get("model"), message.get("stop_reason"))
-    model, stop_reason = (shown_name(name) if isinstance(name, str) else "" for name in names)
     called = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL]
+    model, stop_reason = message.get("model"), message.get("stop_reason")
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=called[0].get("input") if called else None,
-        stop_reason=stop_reason or None,
+        stop_reason=shown_name(stop_reason) if isinstance(stop_reason, str) else None,
         tokens=tokens,
-        model=model or requested_model,
+        model=shown_name(model) if isinstance(model, str) else requested_model,
         warnings=warnings,
         blocks=blocks,
     )
@@ -77,21 +76,21 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
 def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
     """Read the counts of an answer, with a warning for figures that are absent or absurd; caches may be missing."""
     given = usage if isinstance(usage, dict) else {}
-    counts = {
-        "input_tokens": given.get("input_tokens"),
-        "output_tokens": given.get("output_tokens"),
-        "cache_read_input_tokens": given.get("cache_read_input_tokens") or 0,
-        "cache_creation_input_tokens": given.get("cache_creation_input_tokens") or 0,
+    fields = {
+        "input": given.get("input_tokens"),
+        "output": given.get("output_tokens"),
+        "cache_read": given.get("cache_read_input_tokens") or 0,
+        "cache_write": given.get("cache_creation_input_tokens") or 0,
     }
-    wrong = [name for name, count in counts.items() if not is_count(count)]
-    warnings = [f"the endpoint gave no usable number for {', '.join(wrong)}"] if wrong else []
-    known = [count if is_count(count) else 0 for count in counts.values()]
-    return TokenCounts(known[0], known[1], known[2], known[3], known=not wrong), warnings
+    counts = {name: count for name, count in fields.items() if is_count(count)}
+    wrong = [name for name in fields if name not in counts]
+    warnings = [f"the endpoint gave no usable number of tokens for {', '.join(wrong)}"] if wrong else []
+    return TokenCounts(**counts, known=not wrong), warnings
 
 
 def is_count(value: Any) -> TypeGuard[int]:
     """Return true for a whole number from 0."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return type(value) is int and value >= 0
 
 
 def _read_json(body: bytes) -> Any:
@@ -187,22 +186,16 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
         try:
             value, place = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
-            if _is_whole(text, error, may_close=may_close):
+            # What is not just the beginning of an answer: at most closing brackets are missing.
+            at_end = error.pos >= len(text)
+            whole = may_close and error.msg == "Expecting ',' delimiter" if at_end else "}" in text[-200:]
+            if whole and not error.msg.startswith("Unterminated string"):
                 yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
             return
         except RecursionError:  # nesting beyond every schema
             return
         around = len(text) > place - start.start()
         yield value, ["text around the JSON was ignored"] if around else []
-
-
-def _is_whole(text: str, error: json.JSONDecodeError, *, may_close: bool) -> bool:
-    """Return true for faulty JSON that is not just the beginning of an answer: at most closing brackets are missing."""
-    if error.msg.startswith("Unterminated string"):
-        return False
-    if error.pos >= len(text):
-        return may_close and error.msg == "Expecting ',' delimiter"
-    return "}" in text[-200:]
 
 
 def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer, list[str]]:

@@ -21,25 +21,21 @@ from providers.models.prices import without_date
 DEFAULT_ENDPOINT: Final = "default"
 
 
+@dataclass(frozen=True)
 class ModelDirectory:
-    """Endpoints by name, and names of models by tier in order of preference."""
+    """Endpoints by name, one of them `default`, and names of models by tier in order of preference."""
 
-    def __init__(
-        self, endpoints: Mapping[str, "ModelEndpoint"], tiers: Mapping[Tier, Sequence[str]] | None = None
-    ) -> None:
-        """`endpoints` must have one called `default`."""
-        self.endpoints = dict(endpoints)
-        self._tiers = tiers or {}
+    endpoints: Mapping[str, "ModelEndpoint"]
+    tiers: Mapping[Tier, Sequence[str]] = field(default_factory=dict)
 
     def candidates(self, named: str | None, tier: Tier) -> list["ModelCandidate"]:
         """List the models for a role of this tier: the one that the call names first, then the configured ones."""
-        written = [*([named] if named else []), *self._tiers.get(tier, ())]
-        return [self._candidate(name) for name in dict.fromkeys(written)]
-
-    def _candidate(self, written: str) -> "ModelCandidate":
-        place, model = split_name(written, self.endpoints)
-        endpoint = self.endpoints[place]
-        return ModelCandidate(endpoint, model, endpoint.capabilities(model))
+        written = dict.fromkeys([*([named] if named else []), *self.tiers.get(tier, ())])
+        places = [split_name(name, self.endpoints) for name in written]
+        return [
+            ModelCandidate(self.endpoints[place], model, self.endpoints[place].capabilities(model))
+            for place, model in places
+        ]
 
 
 @dataclass(frozen=True)

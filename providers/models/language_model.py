@@ -4,8 +4,9 @@
 """
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -17,9 +18,7 @@ from providers.errors import (
     InvalidCall,
     NotConfigured,
     ProviderError,
-    RateLimited,
     Retryable,
-    Unavailable,
 )
 from providers.interfaces import EngineAnswer, EngineTask, Limiter
 from providers.models.answers import answer_of, turn_of
@@ -188,16 +187,7 @@ def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCa
 
 
 def _error_of(failures: Failures) -> ProviderError:
-    """The error of a call without an answer: a retryable one if there is any, else the preferred model's."""
-    if len(failures) == 1:
-        return failures[0][1]
-    shown = ", ".join(f"{one.shown} ({type(error).__name__})" for one, error in failures[:4])
-    for kind in (RateLimited, Unavailable, Retryable):
-        errors = [error for _, error in failures if isinstance(error, kind)]
-        if errors:
-            return kind(f"no model answered: {shown}", retry_after=_shortest(errors))
-    return failures[0][1]
-
-
-def _shortest(errors: Sequence[Retryable]) -> float | None:
-    return min((error.retry_after for error in errors if error.retry_after is not None), default=None)
+    """The error of a call without an answer: one that may pass, the soonest; else the preferred model's."""
+    passing = [error for _, error in failures if isinstance(error, Retryable)]
+    soonest = min(passing, key=lambda error: math.inf if error.retry_after is None else error.retry_after, default=None)
+    return soonest or failures[0][1]
