@@ -34,7 +34,7 @@ def priced_world(folder: Path, api: MessagesApi) -> World:
     """A world whose model has a price, and whose engine knows the same table as its configuration."""
     dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier},
+        models={tier.value: ["test-model"] for tier in Tier},
         model_host=lambda _: "127.0.0.1",
         model_price=lambda _: dearest,
         product_version="0.1.0",

@@ -32,7 +32,9 @@ async def conducted(api: MessagesApi, folder: Path, mode: ChatMode = ChatMode.NA
 
 async def conducted_by(engine: LanguageModelEngine, folder: Path) -> tuple[Outcome, ResearchState]:
     """One run with this engine."""
-    configuration = ResearchConfiguration(models={tier.value: MODEL for tier in Tier}, model_host=lambda _: "127.0.0.1")
+    configuration = ResearchConfiguration(
+        models={tier.value: [MODEL] for tier in Tier}, model_host=lambda _: "127.0.0.1"
+    )
     world = World(folder, engines={EngineKind.MODEL: engine}, configuration=configuration)
     host = world.host()
     request = ResearchRequest(query=QUESTION, corpus="manual", engine="model")
