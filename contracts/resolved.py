@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from contracts.base import CompactModel, Contract
+from pydantic import Field
+
+from contracts.base import CompactModel, Contract, StrictContract
 from contracts.request import (
     Approve,
     CitationStyle,
@@ -146,11 +148,14 @@ class EffectiveSearch(Contract):
     timeframe: str | None = None
 
 
-class ModelPrice(Contract):
-    """Price of a tier's first model, in US dollars per million tokens (for the reserve before each call)."""
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 
-    input: float
-    output: float
+
+class ModelPrice(StrictContract):
+    """Price of a model, in US dollars per million tokens."""
+
+    input: Dollars
+    output: Dollars
 
 
 class ResolvedResearch(Contract):

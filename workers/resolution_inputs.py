@@ -28,8 +28,7 @@ def configuration_of(
         return choose(choices, names, source_types, broken=settings.web_search.broken())
 
     def highest_price(model: str) -> ModelPrice | None:
-        known = table.highest(split_name(model, models.endpoints)[1], written=model)
-        return None if known is None else ModelPrice(input=known.input, output=known.output)
+        return table.highest(split_name(model, models.endpoints)[1], written=model)
 
     return ResearchConfiguration(
         models={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.vocabulary import Tier
-from providers.errors import NotConfigured
-from providers.models.chat import Chat, ChatMode, ChatReply, ChatRequest, ToolUse
+from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse
 from providers.models.model_errors import shown_name
 from providers.models.prices import without_date
 
@@ -45,9 +44,12 @@ class ModelEndpoint:
     name: str
     host: str
     """`host` or `host:port`."""
-    chat: Chat
+    chat: Chat | None
+    """None for one that cannot be used."""
     capabilities: Callable[[str], "EndpointCapabilities"]
     """Capabilities of a model there, by its name."""
+    remedy: str = ""
+    """What to set so that it can be used."""
 
     @property
     def service(self) -> str:
@@ -86,20 +88,6 @@ def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
     return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
 
 
-class MissingChat:
-    """Chat of an endpoint that is not configured: every method raises `NotConfigured` with the remedy."""
-
-    def __init__(self, remedy: str) -> None:
-        self.remedy = remedy
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Raise `NotConfigured`."""
-        raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
-
-    async def close(self) -> None:
-        """Have no connection to close."""
-
-
 class EndpointCapabilities(StrictContract):
     """Capabilities of one model at one endpoint; all sizes are in tokens."""
 
@@ -135,41 +123,21 @@ class CapabilityOverrides(StrictContract):
     token_factor: float | None = Field(default=None, ge=0.3, le=5)
 
 
-class ModelEntry(CapabilityOverrides):
-    """Capabilities of the models whose names fit one of the patterns."""
-
-    names: list[str]
-
-
-class CapabilityTable(StrictContract):
-    """`endpoints.toml`."""
-
-    default: EndpointCapabilities
-    hosts: dict[str, CapabilityOverrides] = {}
-    models: list[ModelEntry] = []
-
-
 @cache
-def capability_table() -> CapabilityTable:
-    """Load the table that comes with the product."""
-    text = files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8")
-    return CapabilityTable.model_validate(tomllib.loads(text))
+def capability_table() -> dict[str, Any]:
+    """Load `endpoints.toml`: capabilities by host, and by patterns of model names."""
+    return tomllib.loads(files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=1_000)
 def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | None = None) -> EndpointCapabilities:
     """Merge the table's entries for the endpoint's host and for the model, and the operator's own values over them."""
-    table = capability_table()
-    name = without_date(model).lower()
-    known = [
-        table.hosts.get(urlsplit(base_url).hostname or "", CapabilityOverrides()),
-        *(entry for entry in table.models if any(fnmatchcase(name, pattern) for pattern in entry.names)),
-        own or CapabilityOverrides(),
-    ]
-    changes: dict[str, object] = {}
-    for entry in known:
-        changes |= entry.model_dump(exclude={"names"}, exclude_none=True)
-    return table.default.model_copy(update=changes)
+    table, name = capability_table(), without_date(model).lower()
+    known: dict[str, Any] = dict(table["hosts"].get(urlsplit(base_url).hostname or "", {}))
+    for entry in table["models"]:
+        if any(fnmatchcase(name, pattern) for pattern in entry["names"]):
+            known |= {key: value for key, value in entry.items() if key != "names"}
+    return EndpointCapabilities.model_validate(known | (own.model_dump(exclude_none=True) if own else {}))
 
 
 def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:

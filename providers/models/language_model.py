@@ -83,7 +83,8 @@ class LanguageModelEngine:
     async def close(self) -> None:
         """Close the connections."""
         for endpoint in self._directory.endpoints.values():
-            await endpoint.chat.close()
+            if endpoint.chat is not None:
+                await endpoint.chat.close()
 
     def _candidates(self, task: EngineTask) -> list[ModelCandidate]:
         """Models for the task in order of preference. Raises `NotConfigured`."""
@@ -103,6 +104,9 @@ class LanguageModelEngine:
         self, task: EngineTask, candidate: ModelCandidate, until: float
     ) -> tuple[ChatReply, FittedRequest]:
         """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
+        chat = candidate.endpoint.chat
+        if chat is None:
+            raise NotConfigured(f"{candidate.endpoint.remedy} (for the model {candidate.shown})")
         while True:
             # In a thread: cutting long pages down takes a while, in which other calls go on.
             fitted = await asyncio.to_thread(fit_request, task, candidate)
@@ -110,7 +114,7 @@ class LanguageModelEngine:
             try:
                 async with self._limiter.permit(candidate.endpoint.service, expected) as permit:
                     left = max(SHORTEST_SECONDS, until - self._clock())
-                    reply = await candidate.endpoint.chat.complete(replace(fitted.request, timeout_seconds=left))
+                    reply = await chat.complete(replace(fitted.request, timeout_seconds=left))
                     permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
             except InvalidCall as error:
                 weaker = weakened(candidate.capabilities, fitted.request, error.kind)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from contracts.resolved import ModelPrice
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
@@ -17,7 +18,6 @@ from providers.models.endpoints import (
     capabilities_of,
     split_name,
 )
-from providers.models.prices import PriceEntry
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
@@ -84,7 +84,7 @@ class ModelsSettings(BaseModel):
     base_url: BaseAddress | None = None
     """The address of the endpoint `default`; None means the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
-    prices: dict[str, PriceEntry] = {}
+    prices: dict[str, ModelPrice] = {}
     """US dollars per million tokens by model name, in front of the table that comes with the product."""
 
     @field_validator("endpoints")

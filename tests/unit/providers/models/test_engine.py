@@ -41,7 +41,6 @@ from providers.models.chat import ChatMode
 from providers.models.endpoints import (
     CapabilityOverrides,
     EndpointCapabilities,
-    MissingChat,
     ModelDirectory,
     ModelEndpoint,
     split_name,
@@ -397,7 +396,7 @@ async def test_the_model_of_the_request_comes_first() -> None:
 
 async def test_an_endpoint_without_a_key_is_passed_over() -> None:
     """The account has the reason, another endpoint does the work, and alone it fails with the remedy."""
-    missing = ModelEndpoint("default", "h", MissingChat("set THE_KEY"), lambda _: EndpointCapabilities())
+    missing = ModelEndpoint("default", "h", None, lambda _: EndpointCapabilities(), "set THE_KEY")
     async with MessagesApi() as api, engine_for({"default": api, "other": api}, [MAIN, f"other:{SPARE}"]) as engine:
         endpoints = engine._directory.endpoints
         alone = LanguageModelEngine(ModelDirectory({"default": missing}), PriceTable(), OpenLimiter())
