@@ -93,9 +93,8 @@ def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: i
     """Bound for one call with this input: its fields as text, and the stored text that its prompt will contain."""
     fields = _tokens(request.model_dump_json(exclude=MATERIAL))
     tools = sum(_tokens(tool.description + json.dumps(tool.schema())) + LINE_TOKENS for tool in role.tools)
-    return CallSize(
-        FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request), worst_output(role, reasoning_tokens)
-    )
+    size = FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request)
+    return CallSize(size, worst_output(role, reasoning_tokens))
 
 
 def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize:

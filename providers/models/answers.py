@@ -126,7 +126,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     """
     check_end(reply)
     if isinstance(reply.tool_input, dict) and not role.plain_text:
-        return _validated(role, reply.tool_input, [])
+        return _validated(role, reply.tool_input), []
     text, warnings = without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     if not text:
         raise InvalidOutput("$: the answer is empty")
@@ -136,7 +136,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     if role.plain_text:
         if not complete:
             raise AnswerCut("the endpoint did not say that the answer was complete")
-        return _validated(role, {role.text_field: _without_fence(text)}, warnings)
+        return _validated(role, {role.text_field: _without_fence(text)}), warnings
     answer, liberties = _from_text(role, text, may_close=complete and role.has_fallback)
     return answer, [*warnings, *liberties]
 
@@ -170,7 +170,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
     problem: InvalidOutput | None = None
     for value, warnings in _objects(text.rstrip("` \n"), may_close=may_close):
         try:
-            return _validated(role, _encodable(value) if "\\u" in text else value, warnings)
+            return _validated(role, _encodable(value) if "\\u" in text else value), warnings
         except InvalidOutput as error:
             problem = problem or error
     raise problem or InvalidOutput("$: the answer holds no JSON object that can be read")
@@ -198,10 +198,9 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
         yield value, ["text around the JSON was ignored"] if around else []
 
 
-def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer, list[str]]:
-    """The answer of the schema, with one warning more for each value that was read leniently."""
+def _validated(role: Role, value: Any) -> RoleAnswer:
     try:
-        return role.answer.model_validate(value, context=warnings), warnings
+        return role.answer.model_validate(value)
     except ValidationError as error:
         raise InvalidOutput("\n".join(lines_of(error, 8))) from None
 
