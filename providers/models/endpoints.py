@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -95,32 +95,18 @@ class EndpointCapabilities(StrictContract):
     """The strongest way to request an answer of a schema."""
     tools: ToolUse = ToolUse.FORCED
     """Support for the tools of a role."""
-    reasoning_tokens: int = 4_000
+    reasoning_tokens: int = Field(default=4_000, ge=0, le=200_000)
     """Room for hidden reasoning, above the visible answer."""
     reasons: bool = False
     """The model reasons by itself before it answers, so it needs no tool to think with."""
-    window: int = 32_000
+    window: int = Field(default=32_000, ge=2_000, le=10_000_000)
     """Prompt and answer together."""
-    output_limit: int | None = None
+    output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
     caching: bool = False
     searches_web: bool = False
     """The endpoint has a web search of its own."""
-    token_factor: float = 1.0
+    token_factor: float = Field(default=1.0, ge=0.3, le=5)
     """Tokens for the same text, compared with the older tokenizers."""
-
-
-class CapabilityOverrides(StrictContract):
-    """Values of an operator or of the table; None does not change a capability."""
-
-    mode: ChatMode | None = None
-    tools: ToolUse | None = None
-    reasoning_tokens: int | None = Field(default=None, ge=0, le=200_000)
-    reasons: bool | None = None
-    window: int | None = Field(default=None, ge=2_000, le=10_000_000)
-    output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
-    caching: bool | None = None
-    searches_web: bool | None = None
-    token_factor: float | None = Field(default=None, ge=0.3, le=5)
 
 
 @cache
@@ -129,15 +115,16 @@ def capability_table() -> dict[str, Any]:
     return tomllib.loads(files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8"))
 
 
-@lru_cache(maxsize=1_000)
-def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | None = None) -> EndpointCapabilities:
-    """Merge the table's entries for the endpoint's host and for the model, and the operator's own values over them."""
+def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | None = None) -> EndpointCapabilities:
+    """Merge the table's entries for the endpoint's host and for the model, and over them the values set in `own`."""
     table, name = capability_table(), without_date(model).lower()
     known: dict[str, Any] = dict(table["hosts"].get(urlsplit(base_url).hostname or "", {}))
     for entry in table["models"]:
         if any(fnmatchcase(name, pattern) for pattern in entry["names"]):
             known |= {key: value for key, value in entry.items() if key != "names"}
-    return EndpointCapabilities.model_validate(known | (own.model_dump(exclude_none=True) if own else {}))
+    if own is not None:
+        known |= own.model_dump(exclude_unset=True, exclude_none=True, include=set(EndpointCapabilities.model_fields))
+    return EndpointCapabilities.model_validate(known)
 
 
 def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:

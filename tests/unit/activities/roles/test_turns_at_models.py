@@ -11,7 +11,7 @@ from contracts import failures
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
 from providers.models.chat import ToolUse
-from providers.models.endpoints import CapabilityOverrides
+from providers.models.endpoints import EndpointCapabilities
 from tests.fakes import tool_work
 from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
@@ -51,7 +51,7 @@ async def bench_over(
 ) -> AsyncIterator[Bench]:
     """A bench over endpoints that run for the time of the block: `default`, then `second`."""
     apis: Mapping[str, MessagesApi] = dict(zip(("default", "second"), (api, *others), strict=False))
-    overrides = {name: CapabilityOverrides.model_validate(given) for name, given in own.items()}
+    overrides = {name: EndpointCapabilities.model_validate(given) for name, given in own.items()}
     async with api:
         for other in others:
             await other.__aenter__()

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures, roles
 from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence
-from providers.models.endpoints import CapabilityOverrides
+from providers.models.endpoints import EndpointCapabilities
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
@@ -72,7 +72,7 @@ class Bench:
 @asynccontextmanager
 async def bench(window: int, *, characters_per_token: float = 3.0, **options: Any) -> AsyncIterator[Bench]:
     """A bench whose endpoint has a small window, as its configuration says."""
-    own = {"default": CapabilityOverrides(window=window, **options.pop("own", {}))}
+    own = {"default": EndpointCapabilities(window=window, **options.pop("own", {}))}
     book = TokenBook(window=window, characters_per_token=characters_per_token, tokens_per_other=1.3, counts_tools=True)
     async with MessagesApi(book=book, **options) as api, engine_for({"default": api}, own=own) as engine:
         yield Bench(engine, api)
