@@ -15,8 +15,8 @@ from activities.roles.untrusted import INVISIBLE_CLASS
 from contracts.addresses import digest, evidence_id, normalize
 from contracts.evidence import DocumentRef, Evidence
 from contracts.lenient import line_of
-from contracts.outcome import CallAccount
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
 
 I = TypeVar("I", bound=RoleInput)
@@ -41,17 +41,12 @@ class RoleWork(Generic[I, A]):
     answer: A
     documents: Mapping[str, str]
     """Stored texts by hash."""
-    account: CallAccount
+    engine: EngineKind
+    """The engine that answered."""
     warnings: list[str] = field(default_factory=list)
     """One short line for each thing that was changed or dropped; never with words of a page."""
     texts: list[str] = field(default_factory=list)
     """Texts to store beside the result: the parts of a report, or a transcript."""
-
-    def account_with_warnings(self) -> CallAccount:
-        """The account with all warnings, each once."""
-        return self.account.model_copy(
-            update={"warnings": list(dict.fromkeys([*self.account.warnings, *self.warnings]))}
-        )
 
 
 async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, str]:

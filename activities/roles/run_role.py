@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -23,7 +23,6 @@ from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, remove_signs_of
 from contracts import checking_roles, roles
-from contracts.base import CompactModel
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -44,10 +43,8 @@ from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.tools import AnswerEntry
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
+from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks
-
-O = TypeVar("O", bound=RoleAnswer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +85,8 @@ class RoleActivities:
             answer = await self._answer(task)
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
-            except (AnswerUnusable, InputUnprocessable) as error:
-                error.usage = answer.usage
-                if isinstance(error, AnswerUnusable):
-                    error.model = answer.model
+            except AnswerUnusable as error:
+                error.usage, error.model = answer.usage, answer.model
                 raise
             return await self._stored(task.input, result, texts)
 
@@ -122,13 +117,12 @@ class RoleActivities:
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
             return await self._stored_analysis(request, result)
         if isinstance(result, CheckerResult):
-            return await self._by_reference(result, AnswersEntry(answers=result.answers), "answers")
+            entry = await self.notebooks.write(AnswersEntry(answers=result.answers))
+            return result.model_copy(update={"entry": entry, "answers": []})
         if isinstance(result, CorrectorResult):
-            return await self._by_reference(result, ProposalsEntry(proposals=result.proposals), "proposals")
+            entry = await self.notebooks.write(ProposalsEntry(proposals=result.proposals))
+            return result.model_copy(update={"entry": entry, "proposals": []})
         return result
-
-    async def _by_reference(self, result: O, entry: CompactModel, field: str) -> O:
-        return result.model_copy(update={"entry": await self.notebooks.write(entry), field: []})
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
         """The result with labels of findings and evidence; they themselves are in the notebook."""
@@ -175,19 +169,19 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
             given = type(given).model_validate(remove_signs_of(given.model_dump()))
             if isinstance(request, AnalyzeInput):  # sources that had no room in the prompt were not read
                 request = request.model_copy(update={"sources": shown_sources(request, answer.share)})
+    work = RoleWork[Any, Any](role, request, given, task.documents, answer.engine)
+    try:
+        result = _grounder(role)(work)
+    except UnfitAnswer as error:
+        raise InvalidOutput(str(error)) from None
     account = CallAccount(
         engine=answer.engine,
         model=answer.model,
         prompt_version=task.prompt_version,
         usage=answer.usage,
-        warnings=answer.warnings,
+        warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
-    work = RoleWork[Any, Any](role, request, given, task.documents, account)
-    try:
-        result = _grounder(role)(work)
-    except UnfitAnswer as error:
-        raise InvalidOutput(str(error)) from None
-    return result.model_copy(update={"account": work.account_with_warnings()}), work.texts
+    return result.model_copy(update={"account": account}), work.texts
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:

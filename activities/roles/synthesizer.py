@@ -60,7 +60,7 @@ def ground_report(work: Work) -> SynthesizerResult:
     report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
-    by_model = work.account.engine is EngineKind.MODEL
+    by_model = work.engine is EngineKind.MODEL
     base = ReportDraft(
         document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
         unresolved_markers=report.unresolved,

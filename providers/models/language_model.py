@@ -22,7 +22,7 @@ from providers.errors import (
 )
 from providers.interfaces import EngineAnswer, EngineTask, Limiter
 from providers.models.answers import answer_of, turn_of
-from providers.models.chat import ChatReply, TokenCounts, ToolUse
+from providers.models.chat import ChatReply, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
 from providers.models.fitting import FittedRequest, fit_request, too_long
 from providers.models.model_errors import MODEL_VARIABLE
@@ -126,14 +126,18 @@ class LanguageModelEngine:
                 return reply, fitted
 
     async def _read(
-        self,
-        task: EngineTask,
-        candidate: ModelCandidate,
-        reply: ChatReply,
-        fitted: FittedRequest,
-        failures: Failures,
+        self, task: EngineTask, candidate: ModelCandidate, reply: ChatReply, fitted: FittedRequest, failures: Failures
     ) -> EngineAnswer:
-        usage = self._usage(candidate, reply.tokens)
+        # Input counts the whole prompt, cached or not; the price is that of the requested name.
+        tokens = reply.tokens
+        usage = Usage(
+            model_calls=1,
+            input_tokens=tokens.prompt,
+            output_tokens=tokens.output,
+            cached_tokens=tokens.cache_read,
+            cache_write_tokens=tokens.cache_write,
+            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
+        )
         try:
             # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
@@ -147,17 +151,6 @@ class LanguageModelEngine:
         ]
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *liberties]
         return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.share)
-
-    def _usage(self, candidate: ModelCandidate, tokens: TokenCounts) -> Usage:
-        """Input counts the whole prompt, cached or not; the price is that of the requested name."""
-        return Usage(
-            model_calls=1,
-            input_tokens=tokens.prompt,
-            output_tokens=tokens.output,
-            cached_tokens=tokens.cache_read,
-            cache_write_tokens=tokens.cache_write,
-            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
-        )
 
 
 def time_for_call(limit_seconds: float) -> float:

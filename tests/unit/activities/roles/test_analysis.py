@@ -11,7 +11,6 @@ from activities.roles.analyzer import ground_analysis
 from activities.roles.grounding import LONGEST_QUOTE, SHORTEST_QUOTE, RoleWork, evidence_at, find_quote
 from activities.roles.untrusted import INVISIBLE
 from contracts import addresses, roles
-from contracts.outcome import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -36,7 +35,7 @@ def analysed(engine: EngineKind = EngineKind.MODEL, **changes: Any) -> tuple[rol
     documents = {reference(text).hash: text for text in (TEXT, OTHER)}
     request = analyze_input(changes.pop("sources", sources), **changes)
     answer = roles.AnalyzerAnswer.model_validate({"findings": [], **fields})
-    work = RoleWork(roles.ANALYZER, request, answer, documents, CallAccount(engine=engine))
+    work = RoleWork(roles.ANALYZER, request, answer, documents, engine)
     return ground_analysis(work), work.warnings
 
 

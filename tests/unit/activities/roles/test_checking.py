@@ -11,7 +11,7 @@ from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
 from contracts.evidence import Verdict
-from contracts.outcome import CallAccount, Guidance
+from contracts.outcome import Guidance
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
@@ -56,7 +56,7 @@ def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "
     request = request_of(claims)
     reply = ChatReply(text=text, tool_input=None, stop_reason=stop_reason, model="m", tokens=TokenCounts())
     draft, _ = answers.answer_of(CHECKER, reply)
-    return ground_verdicts(RoleWork(CHECKER, request, draft, {}, CallAccount()))
+    return ground_verdicts(RoleWork(CHECKER, request, draft, {}, EngineKind.MODEL))
 
 
 def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:

@@ -12,7 +12,7 @@ from activities.roles.grounding import RoleWork
 from activities.roles.turn_taking import ground_turn, shorten_answers, turn_task
 from contracts.call_sizes import worst_call
 from contracts.evidence import DocumentRef, SearchHit
-from contracts.outcome import CallAccount, Guidance
+from contracts.outcome import Guidance
 from contracts.roles import ANALYZER, SourceExtract
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
@@ -45,9 +45,8 @@ def take(answer: TurnAnswer, request: ToolTurnInput | None = None, before: str =
     """The result of a turn, and the transcript behind it as it is stored."""
     request = request or opening()
     documents = {request.transcript.hash: before} if request.transcript else {}
-    work = RoleWork(ASKER, request, answer, documents, CallAccount(engine=EngineKind.MODEL))
-    result = ground_turn(work)
-    return result.model_copy(update={"account": work.account_with_warnings()}), work.texts[0]
+    work = RoleWork(ASKER, request, answer, documents, EngineKind.MODEL)
+    return ground_turn(work), work.texts[0]
 
 
 def following(output: TurnResult, **changes: Any) -> AskerInput:
