@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
-from activities.roles.grounding import Headings, evidence_at, load_documents
+from activities.roles.grounding import evidence_at, load_documents
 from contracts.evidence import Evidence
 from contracts.messages import SelectedEvidence, SelectedSpan, SelectionRequest
 from contracts.notebooks import AnalysisEntry
@@ -21,11 +20,10 @@ def choose_passages(
     questions: Sequence[str], texts: Sequence[tuple[str, str]], language: str, most: int, most_of_a_text: int
 ) -> list[list[tuple[Span, Evidence]]]:
     """Choose for each question the best passages, best first; `texts` are ids of sources with their texts."""
-    headings = cache(Headings)
 
     def passage(span: Span) -> tuple[Span, Evidence]:
         source_id, text = texts[span.text]
-        return span, evidence_at(source_id, text, span.start, span.end, headings(text))
+        return span, evidence_at(source_id, text, span.start, span.end)
 
     plain = [text for _, text in texts]
     chosen = select_passages(questions, plain, language, most=most, most_of_a_text=most_of_a_text)

@@ -158,13 +158,6 @@ class Gap(Contract):
     iteration: int = 1
 
 
-class QualityUpdate(Contract):
-    """The analyzer's opinion of a source."""
-
-    source_id: str
-    quality: str
-
-
 class ClaimKind(StrEnum):
     """Kind of statement, which decides about its check."""
 

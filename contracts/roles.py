@@ -17,7 +17,6 @@ from contracts.evidence import (
     Finding,
     FindingLabel,
     Gap,
-    QualityUpdate,
     ReportDraft,
     SearchHit,
     SectionHint,
@@ -239,8 +238,8 @@ class ProposedGap(Contract):
     kind: Annotated[GapKind, known_word(GapKind, GapKind.MISSING)] = GapKind.MISSING
 
 
-class SourceOpinion(Contract):
-    """An opinion of a source."""
+class QualityUpdate(Contract):
+    """The analyzer's opinion of a source."""
 
     source_id: str
     quality: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)]
@@ -251,7 +250,7 @@ class AnalyzerAnswer(RoleAnswer):
 
     findings: list[ProposedFinding]
     gaps: list[ProposedGap] = []
-    quality_updates: list[SourceOpinion] = []
+    quality_updates: list[QualityUpdate] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the most important gaps, each once, with a few distinct queries."""

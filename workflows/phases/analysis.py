@@ -6,11 +6,11 @@ from typing import Final
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import gap_id
-from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, QualityUpdate, Source
+from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Source
 from contracts.notebooks import with_what_follows
 from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
-from contracts.roles import ANALYZER, AnalyzerResult
+from contracts.roles import ANALYZER, AnalyzerResult, QualityUpdate
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
@@ -160,7 +160,7 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
         return source
     by_rules = source.found_quality or source.quality
     base = by_rules if by_rules in QUALITY_STEPS else Quality.MEDIUM
-    place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(Quality(update.quality))
+    place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
     quality = QUALITY_STEPS[max(place - 1, min(place + 1, opinion, highest))]
     reason = f"analyzer: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""

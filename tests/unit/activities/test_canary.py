@@ -74,9 +74,8 @@ async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
 
 @pytest.mark.parametrize("case", [case for case in hostile_pages() if case.seen], ids=lambda case: case.name)
 def test_visible_payloads_stay_inside_their_element(case: HostilePage) -> None:
-    """Whatever a page says, it stands in the one genuine element, and the system part is that of the clean page."""
+    """Whatever a page says, it stands in the one genuine element."""
     hostile, clean = (_rendered(case, page.body.encode(), page.title) for page in (case.hostile, case.clean))
-    assert hostile.system == clean.system
     assert case.code_word in hostile.prompt
     shown, expected = unmarked(hostile.prompt), unmarked(clean.prompt)
     assert shown.count("<source ") == shown.count("</source>") == 1

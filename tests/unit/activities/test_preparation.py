@@ -19,10 +19,10 @@ from tests.toy.asker import ASKER, ASKING
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
 MODELS = ResearchConfiguration(
-    models={"simple": "small", "analytical": "big", "complex": "big"},
-    candidates={"analytical": ["big", "spare"]},
+    models={"simple": ["small"], "analytical": ["big", "spare"], "complex": ["big"]},
     model_host=lambda _: "host",
 )
+PREFERRED = {"simple": "small", "analytical": "big", "complex": "big"}
 NO_MODEL = ResearchConfiguration()
 EXTRACTIVE = (EngineKind.EXTRACTIVE, {}, None, "nothing leaves this machine")
 HERE = ProviderChoice(name="searxng", available=True, reason="configured", host="s.test")
@@ -45,14 +45,14 @@ def again(stored: ResolvedResearch, configuration: ResearchConfiguration = MODEL
 @pytest.mark.parametrize(
     ("configuration", "fields", "expected"),
     [
-        (MODELS, {}, (EngineKind.MODEL, dict(MODELS.models), "host", "passages go to host")),
+        (MODELS, {}, (EngineKind.MODEL, PREFERRED, "host", "passages go to host")),
         (NO_MODEL, {}, EXTRACTIVE),
         (MODELS, {"engine": "extractive"}, EXTRACTIVE),
         (NO_MODEL, {"engine": "extractive", "models": {"simple": "mine"}}, EXTRACTIVE),
         (
             MODELS,
             {"models": {"complex": "mine"}},
-            (EngineKind.MODEL, {**MODELS.models, "complex": "mine"}, "host", "passages go to host"),
+            (EngineKind.MODEL, {**PREFERRED, "complex": "mine"}, "host", "passages go to host"),
         ),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_resumed_run_cannot_change_to_models_without_tools() -> None:
     """It is refused by name; where nothing is named the run keeps its own."""
     declare(Needs(tools=True))
     stored = resolved(strategy="asking")
-    configuration = replace(MODELS, takes_tools=lambda name: name != "deaf", candidates={})
+    configuration = replace(MODELS, takes_tools=lambda name: name != "deaf", models={"analytical": ["deaf"]})
     assert again(stored, configuration).models == stored.models
     with pytest.raises(RunRefused, match="none can be called with deaf"):
         again(stored, configuration, models={"analytical": "deaf"})

@@ -101,7 +101,7 @@ async def test_hits_are_returned_by_reference() -> None:
     entry = await notebooks.read(found.entry or "", HitsEntry)
     assert entry.questions == ["q"]
     assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
-    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.2)
+    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.23456)
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
 

@@ -13,16 +13,15 @@ from client.cli.preflight import Range, _resolve, _resolve_again, estimated, lim
 from client.cli.request import RequestedRun, RunOptions
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
-from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.models.prices import PriceEntry
 from tests.fakes import states
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 
 SILENT = "http://127.0.0.1:1"
 LIMITS = preset("supervisor", Depth.MEDIUM)
-PRICES = {"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)}
+PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
 
 
 @pytest.fixture
