@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit
+from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, Verdict
 from contracts.notebooks import refer_source
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
@@ -266,7 +266,6 @@ class FinalizeVerificationRequest(RunRequest):
     """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
 
     mode: str = ""
-    strict: bool = False
     by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""
@@ -287,8 +286,8 @@ class FinalizedVerification(CompactModel):
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
-    verdicts: str = ""
-    """One letter for each claim in order (`contracts.checking.write_verdicts`)."""
+    verdicts: list[Verdict] = []
+    """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stays."""
     evidence_entry: str = ""
@@ -297,8 +296,6 @@ class FinalizedVerification(CompactModel):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
-    queries: list[str] = []
-    """Queries for the most important claims without another passage in any text."""
 
 
 class ApplyRequest(RunRequest):
@@ -306,7 +303,6 @@ class ApplyRequest(RunRequest):
 
     by_model: bool = True
     claims_entry: str
-    verdicts_entry: str
     doubtful_entry: str
     proposals: list[str]
     """Hashes of the entries of proposals."""
@@ -333,7 +329,6 @@ class SelectionRequest(RunRequest):
     questions: list[str]
     """Texts of claims, or questions that sections answer."""
     sources: list[SourceExtract]
-    """Sources with a stored text, or with the snippet of a search only."""
     per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
     per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
     """For one question."""
@@ -343,33 +338,14 @@ class SelectionRequest(RunRequest):
         return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
 
 
-class SelectedSpan(CompactModel):
-    """A passage by its place: `text[start:end]` of the source with that number in the request."""
-
-    source: int = Field(ge=0)
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
-    relevance: float = 0.0
-    """Share of the question, 0 to 1, and the bonus of a shared figure."""
-    numeric: bool = False
-    """True if it has a figure of the question."""
-    snippet_based: bool = False
-    """True if it is from the snippet of a search, without the page: never to be cited."""
-
-
 class SelectedEvidence(CompactModel):
     """Passages for each question, the best first."""
 
     entry: str | None = None
     """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    spans: list[list[SelectedSpan]] = []
+    places: list[list[PassagePlace]] = []
     """By question, in their order."""
 
-    def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
-        """The passages that can be cited, by question; `request` is the original one."""
-
-        def cited(span: SelectedSpan) -> Evidence:
-            place = PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end)
-            return place.evidence(self.entry)
-
-        return [[cited(span) for span in found if not span.snippet_based] for found in self.spans]
+    def evidence(self) -> list[list[Evidence]]:
+        """The passages by question."""
+        return [[place.evidence(self.entry) for place in found] for found in self.places]

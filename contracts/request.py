@@ -99,14 +99,6 @@ class CitationStyle(StrEnum):
     LINK = "link"
 
 
-class Uncited(StrEnum):
-    """Treatment of a model's assertions that cite no passage."""
-
-    MARK = "mark"
-    """They stay, marked as the writer's own."""
-    REMOVE = "remove"
-
-
 class Models(RequestPart):
     """Model names by tier; None means: as configured."""
 
@@ -205,8 +197,6 @@ class Checks(RequestPart):
 
     correct: bool | None = None
     """True if citations and sentences that fail are corrected, and checked again."""
-    strict: bool = False
-    """True if a report that would warn of itself is corrected once more, and marked if it still does."""
     review: Review | None = None
     """Reviewer of the first draft; below the bar it is revised once."""
 
@@ -224,8 +214,6 @@ class Output(RequestPart):
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
-    uncited: Uncited = Uncited.MARK
-    """Treatment of assertions that cite no passage, where a model writes."""
 
 
 class Turn(RequestPart):

@@ -124,4 +124,4 @@ async def select_evidence(run: ResearchRun, step: str, questions: list[str], per
     options = selection_options(run.operation(step), "select passages", run.clock.remaining_work_seconds())
     chosen = await run.within_limits(run.host.execute(activities.SELECT_EVIDENCE, request.by_reference(), options))
     run.operation_done(step)
-    return chosen.evidence(request)
+    return chosen.evidence()

@@ -316,7 +316,7 @@ CHANGES = {
     "limits": {"max_iterations": 1},
     "gates": {"think": "off"},
     "verify": "off",
-    "checks": {"strict": True},
+    "checks": {"correct": True},
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],
