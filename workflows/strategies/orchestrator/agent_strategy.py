@@ -1,6 +1,6 @@
 """The scoped strategy `agent`: turn by turn it searches, has pages read, thinks, and reports its findings."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
 from contracts.addresses import sub_query_id
@@ -40,8 +40,9 @@ from workflows.strategies.orchestrator.agent_pages import (
     unopened,
 )
 from workflows.strategies.orchestrator.agent_reports import report_of
-from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, THINK_ALONE, THOUGHT, thinks_by_itself
+from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished
+from workflows.strategies.units import carry_out
 
 TURN: Final = "turn"
 
@@ -66,11 +67,7 @@ class AgentStrategy:
                 run.decide(AGENT.name, "end_work", reason)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"{TURN}-{position.turn}"
-        run.state.phase = name
-        await run.watchers.enter_phase(run)
-        run.note("phase.started", name, phase=name, label=name, sub_turn=position.turn)
-        await take_turn(run)
-        run.note("phase.finished", name, phase=name, summary=_summary(run.state))
+        await carry_out(run, name, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
         return Unit(name=name, iteration_ended=True)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
@@ -131,122 +128,93 @@ def _summary(state: ResearchState) -> str:
     return f"{plural(read, 'page')} read, {plural(found, 'finding')}"
 
 
-@dataclass
-class TurnPlan:
-    """The calls of one turn, sorted: searches and pages to carry out, and refusals."""
-
-    searches: dict[str, PlanNode] = field(default_factory=dict)
-    """New searches by the id of their node."""
-    pages: list[int] = field(default_factory=list)
-    """Numbers of the pages to open."""
-    subjects: dict[str, PlanNode | int] = field(default_factory=dict)
-    """Call id → search or page."""
-    refusals: dict[str, str] = field(default_factory=dict)
-    """Call id → reason."""
-
-
-async def take_turn(run: ResearchRun) -> None:
-    """Take a turn, or finish the one that was interrupted. Raises `Interrupted`."""
+async def _take_turn(run: ResearchRun) -> None:
+    """Have the agent call tools, and carry out its calls. Raises `Interrupted`."""
     position = AgentPosition.of(run.state)
-    if not position.is_under_way:
-        output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
-        position.transcript, position.calls = output.transcript, output.calls
-        position.is_under_way = True
-        for call in output.calls:
-            text = f"{call.name}: {_subject(call)}".removesuffix(": ")
-            run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
-    position.answers = await _carry_out_calls(run, position)
-    position.is_under_way = False
+    output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
+    position.transcript = output.transcript
+    for call in output.calls:
+        text = f"{call.name}: {_subject(call)}".removesuffix(": ")
+        run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
+    answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
+    position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
+    position.silent_turns = 0 if output.calls else position.silent_turns + 1
     position.turn += 1
 
 
-async def _carry_out_calls(run: ResearchRun, position: AgentPosition) -> list[ToolAnswer]:
-    """Carry out the calls; an answer for each, in their order. Raises `Interrupted`."""
-    calls = position.calls
-    usable = [call for call in calls if not call.problem]
-    position.silent_turns = 0 if calls else position.silent_turns + 1
-    thoughts = [call for call in usable if call.name == THINK_TOOL]
-    position.thought = bool(thoughts)
-    position.has_searched = not thoughts and any(call.name == SEARCH_TOOL for call in usable)
-    if thoughts:
-        run.note("agent.thought", str(thoughts[0].arguments.get("reasoning", "")), sub_turn=position.turn)
-        return [_answer_beside_thought(call, call.id == thoughts[0].id) for call in calls]
-    plan = _sort_calls(run.state, position, usable, run)
+async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, ToolAnswer]:
+    """Carry out calls without a problem; the answers by call. Raises `Interrupted`."""
+    thought = next((call for call in calls if call.name == THINK_TOOL), None)
+    position.thought = thought is not None
+    position.has_searched = thought is None and any(call.name == SEARCH_TOOL for call in calls)
+    if thought is not None:
+        run.note("agent.thought", str(thought.arguments.get("reasoning", "")), sub_turn=position.turn)
+        return answers_to_thought(thought, calls)
+    subjects = _subjects(run, position, calls)
+    made = {node.id for node in run.state.plan.sub_queries}
+    nodes = {each.id: each for each in subjects.values() if isinstance(each, PlanNode) and each.id not in made}
+    pages = [each for each in subjects.values() if isinstance(each, int)]
     known = {finding.id for finding in run.state.findings}
-    await search_and_read(run, plan.searches, plan.pages)
-    answers = _answers(run.state, plan, usable, known)
-    reports = [call for call in usable if call.name == REPORT_TOOL]
-    if reports and not plan.searches and not plan.pages:
-        questions = [text.strip()[:400] for text in AGENT_REPORT.read(reports[0]).open_questions]
+    await search_and_read(run, list(nodes.values()), pages)
+    answers = {call.id: _answer(run.state, call, subjects.get(call.id), known) for call in calls}
+    report = next((call for call in calls if call.name == REPORT_TOOL), None)
+    if report is not None and not nodes and not pages:
+        questions = [text.strip()[:400] for text in AGENT_REPORT.read(report).open_questions]
         position.open_questions = [text for text in questions if text]
         position.finished = "it has reported"
-        answers[reports[0].id] = ToolAnswer(call_id=reports[0].id, text="The report was handed over.")
-    return [answers.get(call.id) or refusal_of(call) for call in calls]
+        answers[report.id] = ToolAnswer(call_id=report.id, text="The report was handed over.")
+    return answers
 
 
-def _answer_beside_thought(call: ToolCall, is_first: bool) -> ToolAnswer:
-    if call.problem:
-        return refusal_of(call)
-    return ToolAnswer(call_id=call.id, text=THOUGHT if is_first else THINK_ALONE, is_error=not is_first)
-
-
-def _sort_calls(state: ResearchState, position: AgentPosition, calls: list[ToolCall], run: ResearchRun) -> TurnPlan:
-    plan, left = TurnPlan(), {SEARCH_TOOL: searches_left(state), OPEN_TOOL: pages_left(state)}
+def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, PlanNode | int | str]:
+    """Return the search, the number of the page, or the reason against it by call; nothing for reports."""
+    state, subjects = run.state, dict[str, PlanNode | int | str]()
+    searches, pages = searches_left(state), pages_left(state)
     for call in calls:
         if call.name == SEARCH_TOOL:
             text = " ".join(SEARCH.read(call).query.split())
-            made = [node for node in (*state.plan.nodes, *plan.searches.values()) if same_query(node.text, text)]
-            if made:
-                plan.subjects[call.id] = made[0]  # its result is repeated
-            elif not left[SEARCH_TOOL]:
-                plan.refusals[call.id] = "no search is left: open pages that were found, or report"
+            made = [*state.plan.sub_queries, *(each for each in subjects.values() if isinstance(each, PlanNode))]
+            repeated = next((node for node in made if same_query(node.text, text)), None)
+            if repeated is not None:
+                subjects[call.id] = repeated
+            elif searches:
+                subjects[call.id] = PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
+                searches -= 1
             else:
-                node = PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
-                plan.searches[node.id] = plan.subjects[call.id] = node
-                position.searches += 1
-                left[SEARCH_TOOL] -= 1
+                subjects[call.id] = "no search is left: open pages that were found, or report"
         elif call.name == OPEN_TOOL:
             number = OPEN_PAGE.read(call).index
-            if refusal := _reason_against_page(run, number, plan, left[OPEN_TOOL]):
-                plan.refusals[call.id] = refusal
-            else:
-                plan.pages.append(number)
-                plan.subjects[call.id] = number
-                left[OPEN_TOOL] -= 1
-    return plan
+            taken = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
+            refusal = _reason_against_page(run, number, taken, pages)
+            subjects[call.id] = refusal or number
+            pages -= not refusal
+    position.searches += searches_left(state) - searches
+    return subjects
 
 
-def _reason_against_page(run: ResearchRun, number: int, plan: TurnPlan, left: int) -> str:
+def _reason_against_page(run: ResearchRun, number: int, taken: Sequence[int], left: int) -> str:
     """Return the reason for which a page is not opened; empty if it is."""
     found = pages_found(run.state)
     if not 0 < number <= len(found):
         numbers = f"pages are numbered from 1 to {len(found)}" if found else "search first"
         return f"there is no page {number}: {numbers}"
-    if number in AgentPosition.read(run.state).opened or number in plan.pages:
+    if number in taken:
         return f"page {number} was opened already: its notes stand above"
     if run.is_excluded(found[number - 1].hit):
         return f"page {number} is excluded by the request"
     return "" if left else "no page is left to open: report what was found"
 
 
-def _answers(state: ResearchState, plan: TurnPlan, calls: list[ToolCall], known: set[str]) -> dict[str, ToolAnswer]:
-    """Return the answers by call; `known` are ids of findings of earlier turns."""
-    numbers = {finding.id: place for place, finding in enumerate(state.findings, start=1)}
-    fresh = [finding for finding in state.findings if finding.id not in known]
-    answers: dict[str, ToolAnswer] = {}
-    for call in calls:
-        subject, failed = plan.subjects.get(call.id), False
-        if call.id in plan.refusals:
-            text, failed = plan.refusals[call.id], True
-        elif isinstance(subject, PlanNode):
-            text = describe_search(state, SEARCH.read(call).query, subject)
-        elif isinstance(subject, int):
-            text, failed = describe_page(state, subject, fresh, numbers)
-        else:
-            text = "The other calls of this turn came first: look at what they brought, then report."
-            failed = True
-        answers[call.id] = ToolAnswer(call_id=call.id, text=text, is_error=failed)
-    return answers
+def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str | None, known: set[str]) -> ToolAnswer:
+    """Return the answer to a call; `known` are ids of findings of earlier turns."""
+    failed = not isinstance(subject, PlanNode)
+    if isinstance(subject, PlanNode):
+        text = describe_search(state, SEARCH.read(call).query, subject)
+    elif isinstance(subject, int):
+        text, failed = describe_page(state, subject, known)
+    else:
+        text = subject or "The other calls of this turn came first: look at what they brought, then report."
+    return ToolAnswer(call_id=call.id, text=text, is_error=failed)
 
 
 def _subject(call: ToolCall) -> str:

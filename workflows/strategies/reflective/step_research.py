@@ -18,13 +18,10 @@ from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import (
     ReflectivePosition,
+    findings_of,
     is_analysis,
-    is_requested,
-    observations_of,
     open_queries,
     query_nodes,
-    reads_left,
-    titles_of,
 )
 
 SHOWN_TITLES: Final = 10
@@ -45,31 +42,23 @@ async def research_step(run: ResearchRun, step: PlanNode) -> None:
     else:
         while await _take_turn(run, step):
             pass
-    done = _finished_step(state, step)
-    state.plan = state.plan.with_nodes(done)
-    if is_requested(step):
-        _close_gap(state, done)
+    _finish(state, step)
 
 
-def _finished_step(state: ResearchState, step: PlanNode) -> PlanNode:
-    """Return the step with its result: it failed if all its searches did, and a resumed run repeats it."""
+def _finish(state: ResearchState, step: PlanNode) -> None:
+    """Enter the result of a step: it failed if all its searches did, and a resumed run repeats it."""
     searches = state.plan.children(step)
     failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
-    return step.model_copy(
-        update={
-            "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
-            "error": searches[0].error if failed else None,
-            "finding_count": sum(search.finding_count for search in searches),
-        }
-    )
-
-
-def _close_gap(state: ResearchState, done: PlanNode) -> None:
-    names = {node.id for node in state.plan.children(done)}
-    found = [finding.id for finding in state.findings if finding.sub_query_id in names]
-    status = GapStatus.ADDRESSED if done.finding_count else GapStatus.UNADDRESSABLE
-    update = {"status": status, "resolved_by": found}
-    state.gaps = [gap.model_copy(update=update) if gap.id == done.gap_id else gap for gap in state.gaps]
+    found = sum(search.finding_count for search in searches)
+    update = {
+        "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
+        "error": searches[0].error if failed else None,
+        "finding_count": found,
+    }
+    state.plan = state.plan.with_nodes(step.model_copy(update=update))
+    status = GapStatus.ADDRESSED if found else GapStatus.UNADDRESSABLE
+    closed = {"status": status, "resolved_by": [finding.id for finding in findings_of(state, step)]}
+    state.gaps = [gap.model_copy(update=closed) if gap.id == step.gap_id else gap for gap in state.gaps]
 
 
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
@@ -81,7 +70,7 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
             return False
         state.plan = state.plan.with_nodes(*query_nodes(step, queries, state.iteration))
         position.turns += 1
-    room = reads_left(state, step, limits.max_reads_per_step)
+    room = _reads_left(state, step, limits.max_reads_per_step)
     await Gathering(run, open_queries(state, step), most=room).carry_out()
     await analyze(run)
     # A researcher without a model, at light depth or on the quick route does not see its results.
@@ -92,22 +81,32 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
 async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     searches_left = limits.max_searches_per_step - len(state.plan.children(step))
-    if searches_left <= 0 or (position.turns and not reads_left(state, step, limits.max_reads_per_step)):
+    if searches_left <= 0 or (position.turns and not _reads_left(state, step, limits.max_reads_per_step)):
         return []
     if position.route is Route.QUICK:
         return [step.text]
+    names = {node.id for node in state.plan.children(step)}
     request = ResearchStepInput(
         step_title=step.text,
         description=step.expected_contribution,
         most_queries=searches_left,
         asked=[node.text for node in state.plan.sub_queries],
-        observations=observations_of(state, step),
-        titles=titles_of(state, step)[:SHOWN_TITLES],
+        observations=[finding.statement for finding in findings_of(state, step)],
+        titles=[source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)][
+            :SHOWN_TITLES
+        ],
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)
     known = {node.id for node in state.plan.nodes}
     return [node.text for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
+
+
+def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
+    """Return the number of sources that a step may still read; unreadable ones count."""
+    names = {node.id for node in state.plan.children(step)}
+    read = [source for source in state.sources.values() if names.intersection(source.sub_query_ids[:1])]
+    return max(0, most - len(read))
 
 
 def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
