@@ -153,7 +153,6 @@ class Gathering:
             if identity in self._known or identity in self._reads or not self._may_read(hit):
                 continue
             first = self._identities.leader_of(hit)
-            self._identities.fix(identity)
             self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
             self._room[query.id] -= 1
             most -= 1

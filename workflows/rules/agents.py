@@ -95,37 +95,23 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     )
 
 
+SHARED_WITH_AGENTS: Final = (
+    "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
+    "search corpus web tenant priority search_attributes canary exclude configuration_digest product_version egress"
+).split()
+"""Parts of a run's request that its agents get: how to search and with which engine, not the question."""
+
+
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
-    """Return the part of a run's request that an agent gets: how to search and with which engine, not the question."""
+    """Return the part of a run's request that an agent gets, with its task for a question."""
     return ResolvedResearch(
-        research_id=resolved.research_id,
+        **{name: getattr(resolved, name) for name in SHARED_WITH_AGENTS},
         query=task.text,
-        language=resolved.language,
         strategy=task.strategy,
-        mode=resolved.mode,
-        depth=resolved.depth,
-        engine=resolved.engine,
-        models=resolved.models,
-        model_host=resolved.model_host,
-        model_prices=resolved.model_prices,
-        reasoning_tokens=resolved.reasoning_tokens,
-        reasoning_tiers=resolved.reasoning_tiers,
-        providers=resolved.providers,
-        search=resolved.search,
-        corpus=resolved.corpus,
-        web=resolved.web,
         limits=limits,
         gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),
         verify=Verify.OFF,
         checks=EffectiveChecks(),
-        tenant=resolved.tenant,
-        priority=resolved.priority,
-        search_attributes=resolved.search_attributes,
-        canary=resolved.canary,
-        exclude=resolved.exclude,
-        configuration_digest=resolved.configuration_digest,
-        product_version=resolved.product_version,
-        egress=resolved.egress,
     )
 
 
