@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap, QueryRecord, Source
+from contracts.evidence import Evidence, Finding, Gap, QueryRecord, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
 from contracts.state_changes import pack_json, unpack_json
@@ -37,8 +37,6 @@ class AgentTask(CompactModel):
     """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
     most_seconds: float | None = None
     """Time after which the run goes on without it; None: the preset of its strategy."""
-    continues: str = ""
-    """Id of an earlier agent of the run whose findings, sources and `continuation` it begins with; empty for none."""
     given: dict[str, Any] = {}
     """Plain JSON for its strategy, which finds it in `state.task`.
 
@@ -87,29 +85,12 @@ class AgentFindings(Contract):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    spellings: dict[str, str] = {}
     lost_providers: dict[str, str] = {}
 
 
 def pack_contract(value: Contract) -> str:
     """Write a value as a short text without its defaults, for histories."""
     return pack_json(value.model_dump(mode="json", exclude_defaults=True))
-
-
-class AgentReport(Contract):
-    """Report of a scoped strategy at the end of its work, finished or not."""
-
-    document: DocumentRef | None = None
-    """Its report in the content store; None where it wrote none."""
-    summary: str = Field(default="", max_length=SUMMARY_CHARACTERS)
-    """For people and for the run that started it."""
-    cited: list[str] = []
-    """Ids of the evidence that the report cites."""
-    omitted: dict[str, int] = {}
-    """Kind → number of items without room in it: no loss is silent."""
-    notes: list[str] = []
-    continuation: dict[str, Any] = {}
-    """Plain JSON for an agent that continues this one: references, not texts."""
 
 
 class TaskResult(CompactModel):
@@ -125,7 +106,8 @@ class TaskResult(CompactModel):
     """Reason for less than expected, in one line; empty where the agent finished its work."""
     is_stub: bool = False
     """True if nothing came from the agent itself: it was too late, it failed, or it never began."""
-    report: AgentReport = AgentReport()
+    summary: str = ""
+    """For people and for the run that started it, at most `SUMMARY_CHARACTERS`."""
     finding_ids: list[str] = []
     source_ids: list[str] = []
     """Sources that it read or was given as read."""
@@ -184,18 +166,12 @@ class AgentRequest(CompactModel):
     approved_version: int | None = None
     lost_providers: dict[str, str] = {}
     packed_ledger: str = ""
-    packed_before: str = ""
-    """The `AgentFindings` of the agent that it continues."""
     packed_state: str = ""
     """Its own state, for a new history of the same agent."""
 
     def ledger(self) -> Ledger:
         """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""
         return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
-
-    def before(self) -> AgentFindings:
-        """Return the findings of the agent that it continues. Raises ValueError if `packed_before` cannot be read."""
-        return AgentFindings.model_validate(unpack_json(self.packed_before)) if self.packed_before else AgentFindings()
 
 
 class PrepareAgentRequest(CompactModel):
@@ -222,7 +198,7 @@ def progress_of_agent(record: AgentRecord) -> AgentProgress:
         started_at=record.started_at,
         ended_at=record.ended_at,
         problem=result.problem if result else "",
-        summary=result.report.summary if result else "",
+        summary=result.summary if result else "",
         counts=result.counts if result else Counts(),
         usage=result.usage if result else Usage(),
     )

@@ -260,7 +260,6 @@ def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
             say.count("finding", len(result.finding_ids)) if result else "",
             say.count("search", len(searches)) if searches else "",
             say.name("agent", record.status) if interrupted else "",
-            say("agent_went_on", agent=task.continues) if task.continues else "",
             say.translated(result.problem) if result and result.problem else "",
         ]
         lines.append(f"{task.id}: {task.text} – {', '.join(filter(None, parts))}")

@@ -11,7 +11,6 @@ from contracts.agents import (
     AT_ONCE,
     AgentFindings,
     AgentRecord,
-    AgentReport,
     AgentRequest,
     AgentShare,
     AgentTask,
@@ -52,11 +51,6 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     parallel = {"max_parallel": resolved.limits.max_parallel, "max_parallel_reads": reads}
     own = preset(task.strategy, resolved.depth).model_copy(update=parallel)
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
-    earlier = next((one for one in state.agents if one.task.id == task.continues), None)
-    before = AgentFindings()
-    if earlier and earlier.result:
-        before = findings_of_agent(state, earlier.result)
-        task = task.model_copy(update={"given": {**earlier.result.report.continuation, **task.given}})
     ledger = ledger_of(state, record)
     return AgentRequest(
         task=task,
@@ -66,7 +60,6 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         approved_version=state.approved_version,
         lost_providers=state.lost_providers,
         packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
-        packed_before=pack_contract(before) if before != AgentFindings() else "",
     )
 
 
@@ -119,7 +112,6 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
     """Return the first state of an agent, at `now` (seconds since the epoch). Raises ValueError for broken requests."""
     if request.packed_state:
         return ResearchState.unpack(request.packed_state)
-    before = request.before()
     state = ResearchState(
         resolved=request.resolved,
         resolved_entry=resolved_entry,
@@ -131,12 +123,6 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
         started_at=request.started_at,
         clock_started_at=now,
         deadline_at=request.deadline_at,
-        sources={source.id: source for source in before.sources},
-        aliases=dict(before.aliases),
-        findings=before.findings,
-        evidence={item.id: item for item in before.evidence},
-        gaps=before.gaps,
-        notebook=list(before.notebook),
     )
     state.note_entry(resolved_entry)
     return state
@@ -195,7 +181,7 @@ def known_record(page: Source) -> ReadRecord:
 
 # --- the result ----------------------------------------------------------------------------------------------------
 def task_result(
-    state: ResearchState, counts: Counts, reason: StopReason, report: AgentReport, problem: str = ""
+    state: ResearchState, counts: Counts, reason: StopReason, summary: str, problem: str = ""
 ) -> TaskResult:
     """Return the result of an agent: everything in its own state."""
     findings = AgentFindings(
@@ -217,7 +203,7 @@ def task_result(
         task=state.resolved.query if state.resolved else "",
         stop_reason=reason,
         problem=problem,
-        report=report,
+        summary=summary,
         finding_ids=[finding.id for finding in state.findings],
         source_ids=[source.id for source in state.readable_sources()],
         gap_ids=[gap.id for gap in state.unaddressed_gaps()],
@@ -230,20 +216,6 @@ def task_result(
         degraded=state.degraded,
         failed_branches=state.failed_branches,
         packed=pack_contract(findings),
-    )
-
-
-def findings_of_agent(state: ResearchState, result: TaskResult) -> AgentFindings:
-    """Return the findings of an earlier agent of this run, as they are in the state now."""
-    finding_ids, source_ids, gap_ids = set(result.finding_ids), set(result.source_ids), set(result.gap_ids)
-    findings = [finding for finding in state.findings if finding.id in finding_ids]
-    passages = {key for finding in findings for key in finding.evidence_ids} | set(result.report.cited)
-    return AgentFindings(
-        sources=[source for source in state.sources.values() if source.id in source_ids],
-        aliases={url: name for url, name in state.aliases.items() if name in source_ids},
-        findings=findings,
-        evidence=[item for item in state.evidence.values() if item.id in passages],
-        gaps=[gap for gap in state.gaps if gap.id in gap_ids],
     )
 
 

@@ -247,7 +247,7 @@ class Agents:
         elif result.problem:
             run.degrade(f"{agent}: {result.problem}")
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
-        summary = result.problem or result.report.summary
+        summary = result.problem or result.summary
         run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
         self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 

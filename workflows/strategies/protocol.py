@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from contracts.agents import AgentReport
 from contracts.outcome import Pause, Progress
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import StopReason
@@ -61,10 +60,10 @@ class Strategy(Protocol):
 class ScopedStrategy(Strategy, Protocol):
     """Works on the task of an agent; its declaration has `scoped`. Its findings are taken from the state."""
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
-        """Report the findings, however the work ended, within the reserve of the agent's time.
+    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
+        """Finish the findings, however the work ended, within the reserve of the agent's time, and sum them up.
 
         Not called for a cancelled agent: no paid call may follow then. Raises `Interrupted` when the time is over; then
-        there is no report, and the findings count nevertheless.
+        there is no summary, and the findings count nevertheless.
         """
         ...

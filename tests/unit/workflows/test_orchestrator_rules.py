@@ -105,7 +105,7 @@ def test_what_has_no_room_in_a_report_is_counted() -> None:
 
 
 def test_the_documents_example_of_one_numbering_holds() -> None:
-    """Documents A and B, then C and D become 1 to 4, and C is [3] in the second report (S3-006, S3-023, S3-028)."""
+    """Documents A and B, then C and D become 1 to 4, and C is [3] in the second report (S3-006, S3-023, S3-028, S3-039)."""
     first = report_of([finding("X is so.", "A"), finding("Z too.", "B", "A")])
     second = report_of([finding("Y", "C"), finding("W", "D", "C")], first.documents)
     assert first.text == "X is so. [1]\nZ too. [2][1]"

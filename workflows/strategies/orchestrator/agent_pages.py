@@ -1,31 +1,27 @@
-"""The position of an agent, the pages that it found, and its continuation by a later agent."""
+"""The position of an agent, and the pages that it found and had read."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import canonical_url
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
-from contracts.evidence import Candidate, DocumentRef, SearchHit, Source
+from contracts.evidence import Candidate, DocumentRef, Source
 from contracts.notebooks import with_what_follows
 from contracts.orchestrator_roles import FoundPage
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER
 from contracts.state import Position, ResearchState
-from contracts.state_changes import pack_json, unpack_json
 from contracts.texts import plural
 from contracts.tools import ToolAnswer
-from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
+from contracts.vocabulary import EngineKind, NodeKind, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.duplicates import Identities
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
-
-CONTINUATION: Final = "continuation"
-"""Key of the packed values for an agent that continues another one."""
 
 MOST_LISTED: Final = 12
 """Pages in the description of one search."""
@@ -37,15 +33,11 @@ class AgentPosition(Position):
     NAME: ClassVar[str] = "agent"
 
     turn: int = 1
-    first_turn: int = 1
-    """Its own first one: an agent that continues another one counts on."""
     transcript: DocumentRef | None = None
     answers: list[ToolAnswer] = []
     """Answers to the calls of the turn before."""
     opened: list[int] = []
     """Numbers of the opened pages."""
-    opened_before: int = 0
-    """Number of pages opened by the agent that this one continues."""
     searches: int = 0
     """Searches that count against the limit: repetitions do not."""
     has_searched: bool = False
@@ -56,8 +48,6 @@ class AgentPosition(Position):
     """Turns in a row without a call."""
     not_analyzed: list[str] = []
     """Ids of sources whose analysis failed: it is not tried again."""
-    earlier: list[str] = []
-    """Ids of the findings of the agent that this one continues."""
     open_questions: list[str] | None = None
     """Questions that the agent reports as open; None if it did not report."""
     finished: str = ""
@@ -80,47 +70,6 @@ def unopened(state: ResearchState) -> list[FoundPage]:
         FoundPage(index=number, rank=page.hit.rank)
         for number, page in enumerate(pages_found(state), start=1)
         if number not in opened
-    ]
-
-
-# --- continuation --------------------------------------------------------------------------------------------------
-def continuation_of(state: ResearchState) -> dict[str, Any]:
-    """Return the values that another agent needs to continue this one: its conversation, and its numbered pages."""
-    position = AgentPosition.read(state)
-    if position.transcript is None:
-        return {}
-    values = {
-        "transcript": position.transcript.model_dump(mode="json"),
-        "turn": position.turn,
-        "answers": [answer.model_dump(mode="json") for answer in position.answers],
-        "opened": position.opened,
-        "candidates": [
-            {"node": one.sub_query_id, "hit": one.hit.model_dump(mode="json", exclude_defaults=True)}
-            for one in pages_found(state)
-        ],
-        "nodes": [{"id": node.id, "text": node.text} for node in state.plan.sub_queries],
-    }
-    return {CONTINUATION: pack_json(values)}
-
-
-def take_continuation(state: ResearchState) -> None:
-    """Start with the values of the agent that this one continues, if any. Raises ValueError for broken ones."""
-    position = AgentPosition.of(state)
-    packed = state.task.given.get(CONTINUATION) if state.task else None
-    if position.transcript is not None or not isinstance(packed, str):
-        return
-    values = unpack_json(packed)
-    position.earlier = [finding.id for finding in state.findings]
-    position.transcript = DocumentRef.model_validate(values["transcript"])
-    position.turn = position.first_turn = int(values["turn"])
-    position.answers = [ToolAnswer.model_validate(answer) for answer in values["answers"]]
-    position.opened = [int(number) for number in values["opened"]]
-    position.opened_before = len(position.opened)
-    nodes = [PlanNode(id=each["id"], text=each["text"], status=NodeStatus.COMPLETED) for each in values["nodes"]]
-    state.plan = state.plan.with_nodes(*nodes)
-    state.analyzed_sub_queries = [node.id for node in nodes]
-    state.candidates = [
-        Candidate(sub_query_id=each["node"], hit=SearchHit.model_validate(each["hit"])) for each in values["candidates"]
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from contracts.addresses import sub_query_id
-from contracts.agents import SUMMARY_CHARACTERS, AgentReport
+from contracts.agents import SUMMARY_CHARACTERS
 from contracts.orchestrator_roles import (
     AGENT,
     AGENT_REPORT,
@@ -30,16 +30,13 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.agent_pages import (
     AgentPosition,
     analyze_read,
-    continuation_of,
     describe_page,
     describe_search,
     pages_found,
     search_and_read,
-    take_continuation,
     unanalyzed,
     unopened,
 )
-from workflows.strategies.orchestrator.agent_reports import report_of
 from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import carry_out
@@ -59,7 +56,6 @@ class AgentStrategy:
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Take the turn that comes next."""
-        take_continuation(run.state)
         position = AgentPosition.of(run.state)
         if reason := reason_to_end(run.state):
             if not position.finished:
@@ -95,12 +91,12 @@ class AgentStrategy:
                 label=f"{TURN} {number}",
                 mark=Mark.DONE if number < position.turn else Mark.RUNNING,
             )
-            for number in range(position.first_turn, last + 1)
+            for number in range(1, last + 1)
         ]
         return Progress(summary=_summary(state), units=turns)
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
-        """Report the findings in their own words. Raises `Interrupted`."""
+    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
+        """Analyze what is left, enter the open questions, and sum up. Raises `Interrupted`."""
         del reason
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed(state):
@@ -111,16 +107,9 @@ class AgentStrategy:
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.gaps = []
             state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
-        fresh = [finding for finding in state.findings if finding.id not in set(position.earlier)]
-        omitted = report_of(fresh).omitted
-        summary = fresh[0].statement if fresh else "nothing was found"
-        return AgentReport(
-            summary=f"{_summary(state)}: {summary}"[:SUMMARY_CHARACTERS],
-            cited=sorted({evidence_id for finding in fresh for evidence_id in finding.evidence_ids}),
-            omitted={"findings": omitted} if omitted else {},
-            notes=[position.finished] if position.finished and position.open_questions is None else [],
-            continuation=continuation_of(state),
-        )
+        reason_given = f" ({position.finished})" if position.finished and position.open_questions is None else ""
+        found = state.findings[0].statement if state.findings else "nothing was found"
+        return f"{_summary(state)}{reason_given}: {found}"[:SUMMARY_CHARACTERS]
 
 
 def _summary(state: ResearchState) -> str:
@@ -228,7 +217,7 @@ def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, AgentPosition.of(run.state)
     thinks, has_pages = thinks_by_itself(run.resolved, AGENT), bool(pages_left(state) and unopened(state))
     offered = [SEARCH_TOOL] if searches_left(state) else []
-    if position.searches or position.earlier or not offered:
+    if position.searches or not offered:
         offered.append(REPORT_TOOL)
     if has_pages:
         offered.append(OPEN_TOOL)
@@ -237,8 +226,6 @@ def _request(run: ResearchRun) -> WorkInput:
     reminder = ""
     if position.silent_turns:
         reminder = CALL_A_TOOL
-    elif position.turn == position.first_turn > 1:
-        reminder = f"You go on, with a further task: {run.resolved.query}"
     elif position.has_searched and has_pages:
         reminder = "Titles prove nothing: open the pages that promise most, unless the task is answered already."
     return WorkInput(
@@ -263,8 +250,7 @@ def reason_to_end(state: ResearchState) -> str:
         return position.finished
     if position.silent_turns >= MOST_SILENT:
         return "it called no tool"
-    turns = position.turn - position.first_turn
-    if turns >= _allowed(state, "searches") + _allowed(state, "pages") + MORE_TURNS:
+    if position.turn > _allowed(state, "searches") + _allowed(state, "pages") + MORE_TURNS:
         return "its turns are used up"
     if not searches_left(state) and not (pages_left(state) and unopened(state)):
         return "its searches and pages are used up"
@@ -278,9 +264,8 @@ def searches_left(state: ResearchState) -> int:
 
 def pages_left(state: ResearchState) -> int:
     """Return the number of pages that the agent may still open."""
-    position = AgentPosition.read(state)
-    opened = len(position.opened) - position.opened_before
-    return max(0, min(_allowed(state, "pages") - opened, sources_left(state, state.resolution.limits)))
+    left = _allowed(state, "pages") - len(AgentPosition.read(state).opened)
+    return max(0, min(left, sources_left(state, state.resolution.limits)))
 
 
 def _allowed(state: ResearchState, kind: str) -> int:

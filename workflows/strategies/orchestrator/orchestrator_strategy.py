@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
+from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.orchestrator_roles import (
     AGENT_TOOL,
     ORCHESTRATOR,
@@ -25,7 +25,6 @@ from contracts.vocabulary import (
     NATURAL_STOPS,
     Action,
     AgentRole,
-    AgentStatus,
     EngineKind,
     GapStatus,
     NodeStatus,
@@ -76,7 +75,6 @@ LOOK_FURTHER: Final = (
     "have found. Send agents for what is thin, missing or contradicted."
 )
 DECIDER: Final = "orchestrator"
-NOTES_SHOWN: Final = 3
 QUESTIONS_SHOWN: Final = 5
 
 
@@ -323,35 +321,27 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
     """Turn a call into an agent with its task in the plan; else return the reason against it."""
     state, task = run.state, arguments.task.strip()
-    continues = arguments.continue_agent.strip()
-    if problem := _reason_against(run, position, task, continues):
+    if problem := _reason_against(run, position, task):
         run.decide(DECIDER, "refuse_task", problem, {"task": task[:200]})
         return problem
     agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
     steps = served_steps(state.plan, arguments.steps, task)
     state.plan = state.plan.with_nodes(task_node(agent, " ".join(task.split()), steps, state.iteration))
     position.served[agent] = [step.id for step in steps]
-    position.dispatched.append(Dispatched(call_id=call_id, agent=agent, task=task, continues=continues))
+    position.dispatched.append(Dispatched(call_id=call_id, agent=agent, task=task))
     return ""
 
 
-def _reason_against(run: ResearchRun, position: OrchestratorPosition, task: str, continues: str) -> str:
+def _reason_against(run: ResearchRun, position: OrchestratorPosition, task: str) -> str:
     state = run.state
     # Rules use the words of the question, which nobody could improve.
     if run.resolved.engine is EngineKind.MODEL and (problem := problem_of(task)):
         return problem
-    done = [record.task.id for record in state.agents if record.status is AgentStatus.DONE]
-    if continues:
-        known = f"agents that have reported: {', '.join(done)}" if done else "no agent has reported yet"
-        return "" if continues in done else f"continue_agent: {continues[:40]} cannot go on; {known}"
     failed = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.FAILED}
     earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
     earlier |= {each.agent: each.task for each in position.dispatched}
     if agent := repeated_by(task, earlier):
-        return (
-            f"task: {agent} had this task already. Ask for what is still missing, or let {agent} go on with "
-            "continue_agent"
-        )
+        return f"task: {agent} had this task already. Ask for what is still missing"
     return ""
 
 
@@ -366,7 +356,6 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> list
             strategy=AgentPosition.NAME,
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
-            continues=each.continues,
             given={
                 "turn": run.state.iteration,
                 "branch": branch,
@@ -385,20 +374,16 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> list
 
 
 def _close_gaps(state: ResearchState, position: OrchestratorPosition, each: Dispatched) -> None:
-    """Close gaps of earlier agents for the same steps, and of the one that this agent continues."""
-    record, steps, now = _record(state, each.agent), set(position.served[each.agent]), position.dispatched
-    if record is None or record.result is None:
+    """Close gaps of earlier agents for the same steps by what this agent found and none of them."""
+    results = {record.task.id: record.result for record in state.agents if record.result is not None}
+    result, steps = results.get(each.agent), set(position.served[each.agent])
+    if result is None:
         return
     earlier = {agent for agent, served in position.served.items() if steps.intersection(served)}
-    earlier -= {other.agent for other in now}
-    close_gaps(state, {*earlier, each.continues}, _new_findings(state, each, record.result), record.result.gap_ids)
-
-
-def _new_findings(state: ResearchState, each: Dispatched, result: TaskResult) -> list[str]:
-    """Return the ids of an agent's findings without those of the agent that it continues."""
-    before = _record(state, each.continues)
-    known = before.result.finding_ids if before and before.result else []
-    return [name for name in result.finding_ids if name not in known]
+    earlier -= {other.agent for other in position.dispatched}
+    known = {name for agent in earlier if agent in results for name in results[agent].finding_ids}
+    found = [name for name in result.finding_ids if name not in known]
+    close_gaps(state, earlier, found, result.gap_ids)
 
 
 def _answers_with_reports(
@@ -408,7 +393,7 @@ def _answers_with_reports(
     state, answers = run.state, dict[str, ToolAnswer]()
     by_id = {finding.id: finding for finding in state.findings}
     for each, result in zip(position.dispatched, results, strict=bool(results)):
-        found = [by_id[name] for name in _new_findings(state, each, result) if name in by_id]
+        found = [by_id[name] for name in result.finding_ids if name in by_id]
         report = report_of(found, position.documents)
         position.documents = report.documents
         remarks = [] if result.is_stub else remarks_on(found, report.omitted)
@@ -425,8 +410,7 @@ def _answer_text(
 ) -> str:
     if result.is_stub:
         return f"{each.agent} brought nothing: {result.problem or result.stop_reason.value}."
-    continued = f", which went on from {each.continues}," if each.continues else ""
-    lines = [f"{each.agent}{continued} reports:", report.text or "(no statement)"]
+    lines = [f"{each.agent} reports:", report.text or "(no statement)"]
     titles = [f"[{number}] {_title(state, report.documents[number - 1])}" for number in report.numbers]
     lines += ["Documents:", *titles] if titles else []
     open_gaps = [gap for gap in state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
@@ -434,12 +418,7 @@ def _answer_text(
     if result.problem:
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]
-    lines += [f"Note: {note}" for note in result.report.notes[:NOTES_SHOWN]]
     return "\n".join(lines)
-
-
-def _record(state: ResearchState, agent: str) -> AgentRecord | None:
-    return next((record for record in state.agents if record.task.id == agent), None)
 
 
 def _title(state: ResearchState, source: str) -> str:

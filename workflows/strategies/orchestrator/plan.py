@@ -52,8 +52,6 @@ class Dispatched(BaseModel):
     call_id: str
     agent: str
     task: str
-    continues: str = ""
-    """Id of the agent that it continues; empty for none."""
 
 
 class OrchestratorPosition(UnitPosition):
