@@ -26,13 +26,14 @@ class AgentTask(CompactModel):
     """The task of one agent."""
 
     id: str = Field(pattern=AGENT_ID.pattern)
-    """Unique in its run, and the same whenever the run goes on: `agent-1`. It begins the names of all its calls."""
+    """Unique in its run, and the same whenever the run is resumed: `agent-1`. It begins the names of all its calls.
+
+    Its findings belong to the node of the run's plan with this id.
+    """
     text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
     """The query of the scoped run, complete in itself."""
     strategy: str
     """Name of a scoped strategy."""
-    node: str = ""
-    """The node of the run's plan that it works on, to which what it finds belongs; empty: the one with its own id."""
     seconds: float | None = None
     """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
     most_seconds: float | None = None
@@ -47,11 +48,6 @@ class AgentTask(CompactModel):
     def placement(self) -> dict[str, int]:
         """Place in its run's work: the turn, and the branch in it."""
         return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
-
-    @property
-    def plan_node(self) -> str:
-        """Id of the node that it works on."""
-        return self.node or self.id
 
 
 class AgentShare(Contract):

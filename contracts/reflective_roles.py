@@ -42,14 +42,6 @@ class Complexity(StrEnum):
     COMPLEX = "complex"
 
 
-class FollowUpType(StrEnum):
-    """Relation of the question to earlier ones."""
-
-    NEW_TOPIC = "new_topic"
-    CLARIFICATION = "clarification"
-    COMPLEX_FOLLOW_UP = "complex_follow_up"
-
-
 class StepKind(StrEnum):
     """Work of a step: searching, or thinking about earlier findings."""
 
@@ -77,7 +69,6 @@ class CoordinatorAnswer(RoleAnswer):
     """A classification; unreadable values are read with care: moderate, and researched."""
 
     complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
-    follow_up_type: Annotated[FollowUpType, known_word(FollowUpType, FollowUpType.NEW_TOPIC)] = FollowUpType.NEW_TOPIC
     route: Annotated[Route, known_word(Route, Route.DEEP)] = Route.DEEP
     recommended_depth: Annotated[Depth, known_word(Depth, Depth.AUTO)] = Depth.AUTO
     is_ambiguous: bool = False

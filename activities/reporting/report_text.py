@@ -254,7 +254,7 @@ def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     lines = []
     for record in inputs.state.agents:
         task, result = record.task, record.result
-        searches = {query.text for query in inputs.state.query_ledger if query.sub_query_id == task.plan_node}
+        searches = {query.text for query in inputs.state.query_ledger if query.sub_query_id == task.id}
         interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
         parts = [
             say.count("finding", len(result.finding_ids)) if result else "",

@@ -34,7 +34,6 @@ from contracts.reflective_roles import (
     ClassifyInput,
     Complexity,
     CoordinatorAnswer,
-    FollowUpType,
     InvestigateInput,
     PlanStepsInput,
     ProposedStep,
@@ -211,7 +210,6 @@ def classify(task: ClassifyInput) -> CoordinatorAnswer:
     complexity = Complexity.COMPLEX if many else Complexity.SIMPLE if few else Complexity.MODERATE
     return CoordinatorAnswer(
         complexity=complexity,
-        follow_up_type=FollowUpType.COMPLEX_FOLLOW_UP if task.context else FollowUpType.NEW_TOPIC,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 

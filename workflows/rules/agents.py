@@ -46,10 +46,15 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
     resolved, task = state.resolution, record.task
-    # The reads of all agents together remain within the limit of their run.
-    reads = max(1, resolved.limits.max_parallel_reads // AT_ONCE)
-    parallel = {"max_parallel": resolved.limits.max_parallel, "max_parallel_reads": reads}
-    own = preset(task.strategy, resolved.depth).model_copy(update=parallel)
+    own = preset(task.strategy, resolved.depth).model_copy(
+        update={
+            "max_parallel": resolved.limits.max_parallel,
+            # The reads of all agents together remain within the limit of their run.
+            "max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE),
+            "max_searches_per_step": resolved.limits.max_searches_per_step,
+            "max_reads_per_step": resolved.limits.max_reads_per_step,
+        }
+    )
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
     ledger = ledger_of(state, record)
     return AgentRequest(
@@ -225,7 +230,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
-    found, node = result.findings(), task.plan_node
+    found, node = result.findings(), task.id
     clashing = state.clashing_ids(found.evidence)
     state.evidence = {item.id: item for item in found.evidence if item.id not in clashing} | state.evidence
     known = {finding.id for finding in state.findings}
@@ -294,7 +299,7 @@ def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int
 
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: AgentFindings, new: int) -> None:
     """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
-    node = next((node for node in state.plan.nodes if node.id == task.plan_node), None)
+    node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids

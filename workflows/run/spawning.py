@@ -254,7 +254,7 @@ class Agents:
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
         """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
         plan = self._run.state.plan
-        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.plan_node]
+        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.id]
         self._run.state.plan = plan.with_nodes(*mine)
 
     def _refusal(self, share: AgentShare) -> StopReason | None:

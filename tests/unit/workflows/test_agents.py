@@ -169,12 +169,14 @@ async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
 
 
 async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
-    """A later agent takes pages from the ledger, asks in the earlier words, and cannot change it (S3-011, S3-048, S3-050, S3-059)."""
+    """A later agent takes pages from the ledger, asks in the earlier words, and cannot change it (S3-011, S3-048, S3-050,
+    S3-059).
+    """
     world = World(tmp_path)
     run = await run_of(world)
     await run.spawn(errands(TASKS[0]))
     read, known = len(world.corpus.reads), set(run.state.sources)
-    again = "How does the engine prevent the transaction ID wraparound?"
+    again = "how does the engine prevent transaction ID wraparound"
     tasks = [AgentTask(id=f"agent-{n}", text=text, strategy="errand") for n, text in ((2, again), (3, TASKS[1]))]
     results = await run.spawn(tasks)
     assert len(world.corpus.reads) == read

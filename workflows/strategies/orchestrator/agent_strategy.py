@@ -250,7 +250,8 @@ def reason_to_end(state: ResearchState) -> str:
         return position.finished
     if position.silent_turns >= MOST_SILENT:
         return "it called no tool"
-    if position.turn > _allowed(state, "searches") + _allowed(state, "pages") + MORE_TURNS:
+    limits = state.resolution.limits
+    if position.turn > limits.max_searches_per_step + limits.max_reads_per_step + MORE_TURNS:
         return "its turns are used up"
     if not searches_left(state) and not (pages_left(state) and unopened(state)):
         return "its searches and pages are used up"
@@ -259,19 +260,11 @@ def reason_to_end(state: ResearchState) -> str:
 
 def searches_left(state: ResearchState) -> int:
     """Return the number of searches that the agent may still make."""
-    return max(0, _allowed(state, "searches") - AgentPosition.read(state).searches)
+    return max(0, state.resolution.limits.max_searches_per_step - AgentPosition.read(state).searches)
 
 
 def pages_left(state: ResearchState) -> int:
     """Return the number of pages that the agent may still open."""
-    left = _allowed(state, "pages") - len(AgentPosition.read(state).opened)
-    return max(0, min(left, sources_left(state, state.resolution.limits)))
-
-
-def _allowed(state: ResearchState, kind: str) -> int:
-    """Return the limit of `searches` or `pages`: that of the task, else that of the preset."""
-    given = state.task.given.get(kind) if state.task else None
-    if isinstance(given, int):
-        return given
     limits = state.resolution.limits
-    return limits.max_searches_per_step if kind == "searches" else limits.max_reads_per_step
+    left = limits.max_reads_per_step - len(AgentPosition.read(state).opened)
+    return max(0, min(left, sources_left(state, limits)))

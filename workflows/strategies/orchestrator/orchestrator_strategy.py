@@ -31,6 +31,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.phases.pause import call_hook
+from workflows.rules.query_matching import same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.agent_pages import AgentPosition
@@ -46,7 +47,6 @@ from workflows.strategies.orchestrator.plan import (
     numbered,
     problem_of,
     progress_of,
-    repeated_by,
     resumed_plan,
     served_steps,
     spent_limit,
@@ -340,7 +340,8 @@ def _reason_against(run: ResearchRun, position: OrchestratorPosition, task: str)
     failed = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.FAILED}
     earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
     earlier |= {each.agent: each.task for each in position.dispatched}
-    if agent := repeated_by(task, earlier):
+    agent = next((agent for agent, text in earlier.items() if same_query(text, task)), None)
+    if agent is not None:
         return f"task: {agent} had this task already. Ask for what is still missing"
     return ""
 
@@ -356,12 +357,7 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> list
             strategy=AgentPosition.NAME,
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
-            given={
-                "turn": run.state.iteration,
-                "branch": branch,
-                "searches": limits.max_searches_per_step,
-                "pages": limits.max_reads_per_step,
-            },
+            given={"turn": run.state.iteration, "branch": branch},
         )
         for branch, each in enumerate(position.dispatched)
     ]

@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel
 
-from contracts.addresses import normalized_text
 from contracts.agents import AgentRecord
 from contracts.evidence import DocumentRef
 from contracts.outcome import Mark, Progress, UnitProgress
@@ -17,7 +16,7 @@ from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
-from workflows.rules.query_matching import normalized_query, same_query
+from workflows.rules.query_matching import normalized_query
 from workflows.strategies.units import UnitPosition, unit_progress, without_steps
 
 MOST_STEPS: Final = 6
@@ -145,14 +144,6 @@ def problem_of(task: str) -> str:
             f"task: “{reference[0]}” means nothing to an agent, which knows only its task; "
             "write what it stands for in its place"
         )
-    return ""
-
-
-def repeated_by(task: str, earlier: Mapping[str, str]) -> str:
-    """Return the id of the first of earlier agents (id → task) with the same task; empty if there is none."""
-    for agent, text in earlier.items():
-        if normalized_text(text) == normalized_text(task) or same_query(text, task):
-            return agent
     return ""
 
 
