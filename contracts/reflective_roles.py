@@ -106,10 +106,10 @@ class QueriesAnswer(RoleAnswer):
     def fitted(self, request: RoleInput, notes: list[str]) -> Self:
         """Keep new queries; the investigator and the first turn of a step have one at least."""
         most, asked, fallback = 3, list[str](), [request.query]
-        if isinstance(request, InvestigateInput):
+        if isinstance(request, InvestigateInput | ResearchStepInput):
             most = request.most_queries
         if isinstance(request, ResearchStepInput):
-            most, asked = request.most_queries, request.asked
+            asked = request.asked
             fallback = [request.description, request.step_title] if request.turn == 1 else []
         queries = first(distinct(self.queries, str, asked), most, notes, "queries")
         fresh = distinct([line_of(text, 400) for text in fallback], str, asked)[:1]
@@ -170,26 +170,21 @@ class StepPlannerAnswer(RoleAnswer):
 
         Raises `UnfitAnswer` for a first plan without steps: nothing has been read yet.
         """
-        done = [step.title for step in request.steps]
-        named = [step.model_copy(update={"title": step.title or step.description[:200]}) for step in self.steps]
+        done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")
         if not kept and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
-        steps = [_consistent(step) for step in first(kept, request.most, notes, "steps")]
-        return self.model_copy(update={"steps": steps})
+        return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
 
 
-def _consistent(step: ProposedStep) -> ProposedStep:
-    """Make a step without a search an analysis."""
+def _whole(step: ProposedStep) -> ProposedStep:
+    """Fill an empty title or description with the other one, and make a step without a search an analysis."""
     kind = step.step_type if step.needs_search else StepKind.ANALYSIS
-    return ProposedStep(
-        title=step.title,
-        description=step.description or step.title,
-        step_type=kind,
-        needs_search=kind is StepKind.RESEARCH,
-    )
+    title = step.title or step.description[:200]
+    update = {"title": title, "description": step.description or title, "step_type": kind}
+    return step.model_copy(update=update | {"needs_search": kind is StepKind.RESEARCH})
 
 
 # --- researcher ----------------------------------------------------------------------------------------------------

@@ -188,10 +188,6 @@ def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
     if (resolved.target_words or 0) < LONG_REPORT_WORDS:
         return 0, 0
-    asked = min(len(resolved.sections), MOST_REPORT_SECTIONS)
-    fewest = asked or FEWEST_REPORT_SECTIONS
-    most = asked or min(MOST_REPORT_SECTIONS, resolved.limits.max_sub_queries * resolved.limits.max_iterations)
-    if most < FEWEST_REPORT_SECTIONS:
-        return 0, 0
+    most = min(len(resolved.sections) or MOST_REPORT_SECTIONS, MOST_REPORT_SECTIONS)
     _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
-    return fewest, most * times
+    return min(most, FEWEST_REPORT_SECTIONS), most * times

@@ -86,15 +86,14 @@ async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
     if position.route is Route.QUICK:
         return [step.text]
     names = {node.id for node in state.plan.children(step)}
+    titles = [source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
     request = ResearchStepInput(
         step_title=step.text,
         description=step.expected_contribution,
         most_queries=searches_left,
         asked=[node.text for node in state.plan.sub_queries],
         observations=[finding.statement for finding in findings_of(state, step)],
-        titles=[source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)][
-            :SHOWN_TITLES
-        ],
+        titles=titles[:SHOWN_TITLES],
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)
@@ -131,8 +130,16 @@ async def investigate(run: ResearchRun) -> None:
     output = await run.ask(INVESTIGATOR, "background", request)
     nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
-    searching = Searching(run, nodes)
-    answers = await run.within_limits(_search(searching, nodes, run.resolved.limits.max_parallel))
+    searching, turns = Searching(run, nodes), asyncio.Semaphore(run.resolved.limits.max_parallel)
+
+    async def search(node: PlanNode) -> Answers:
+        async with turns:
+            return await searching.search(node)
+
+    async def search_all() -> list[Answers]:
+        return await asyncio.gather(*map(search, nodes))
+
+    answers = await run.within_limits(search_all())
     hits: dict[str, SearchHit] = {}
     for node, answer in zip(nodes, answers, strict=True):
         asked = [record_of(node, name, found=found, source_type=kind) for name, kind, found in answer.asked]
@@ -144,13 +151,3 @@ async def investigate(run: ResearchRun) -> None:
             hits.setdefault(canonical_url(hit.url), hit)
     ReflectivePosition.of(run.state).background = list(hits.values())
     run.decided(number, {"titles": len(hits)})
-
-
-async def _search(searching: Searching, nodes: list[PlanNode], at_once: int) -> list[Answers]:
-    turns = asyncio.Semaphore(at_once)
-
-    async def search(node: PlanNode) -> Answers:
-        async with turns:
-            return await searching.search(node)
-
-    return list(await asyncio.gather(*(search(node) for node in nodes)))

@@ -200,18 +200,22 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     A reflection may tighten; it may loosen the iteration decision alone. `can_change` is false where doing the phase
     again would have the same input.
     """
-    is_retried = was_retried(state, gate.phase, state.iteration)
-    has_remedy = bool(curable_issues(state, gate)) and gate.policy is GatePolicy.STRICT
-    retry_is_due = has_remedy or (reflection is not None and reflection.action is Action.RETRY)
+    is_retried, is_strict = was_retried(state, gate.phase, state.iteration), gate.policy is GatePolicy.STRICT
+    rationale = reflection.rationale if reflection else "the gate is satisfied"
+    reasons = "; ".join(issue.message for issue in gate.issues) or rationale
+    wants_retry = reflection is not None and reflection.action is Action.RETRY
+    retry_is_due = wants_retry or (is_strict and bool(curable_issues(state, gate)))
+    action = Action.PROCEED
     if retry_is_due and gate.phase != Phase.REFINEMENT and not is_retried and can_change:
-        return _pause(gate, Action.RETRY, _reasons(gate, reflection))
-    if gate.phase == Phase.SYNTHESIS:
-        return _after_synthesis(state, gate, reflection)
-    if gate.phase == Phase.REFINEMENT:
-        return _after_refinement(state, gate)
-    if retry_is_due or not gate.valid:
-        return _pause(gate, Action.PROCEED, f"{_why_no_retry(gate, is_retried)}: {_reasons(gate, reflection)}")
-    return _pause(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
+        action, rationale = Action.RETRY, reasons
+    elif gate.phase == Phase.SYNTHESIS:
+        action, rationale = _after_synthesis(state, gate, reflection)
+    elif gate.phase == Phase.REFINEMENT:
+        action, rationale = _after_refinement(state)
+    elif retry_is_due or not gate.valid:
+        obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
+        rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
+    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)
 
 
 def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
@@ -237,39 +241,22 @@ def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
     return f"{phase}/{iteration}" in SupervisorPosition.read(state).retried
 
 
-def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> Pause:
+def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> tuple[Action, str]:
     if not should_iterate(state):
-        return _pause(gate, Action.COMPLETE, "no gap is left that another iteration could close")
+        return Action.COMPLETE, "no gap is left that another iteration could close"
+    gaps = actionable_gaps(state)
     if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
-        still_open = ", ".join(gap.id for gap in actionable_gaps(state))
-        return _pause(gate, Action.COMPLETE, f"the supervisor completes with open gaps: {still_open}")
-    return _pause(gate, Action.ITERATE, f"gaps that matter: {len(actionable_gaps(state))}; an iteration is left")
+        return Action.COMPLETE, f"the supervisor completes with open gaps: {', '.join(gap.id for gap in gaps)}"
+    return Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
 
 
-def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
+def _after_refinement(state: ResearchState) -> tuple[Action, str]:
     follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
     if SupervisorPosition.read(state).recommended is False:
-        return _pause(gate, Action.COMPLETE, "more searching would not help")
+        return Action.COMPLETE, "more searching would not help"
     if not follow_ups or not should_iterate(state):
-        return _pause(gate, Action.COMPLETE, "the refinement found nothing new to search for")
-    return _pause(gate, Action.ITERATE, plural(len(follow_ups), "follow-up query"))
-
-
-def _why_no_retry(gate: GateResult, is_retried: bool) -> str:
-    if is_retried:
-        return "the one retry is used"
-    return "nothing_to_change" if gate.policy is GatePolicy.STRICT else "the gate is advisory"
-
-
-def _reasons(gate: GateResult, reflection: SupervisorAnswer | None) -> str:
-    reasons = [issue.message for issue in gate.issues]
-    if not reasons and reflection is not None:
-        reasons = [reflection.rationale]
-    return "; ".join(reasons)
-
-
-def _pause(gate: GateResult, action: Action, rationale: str) -> Pause:
-    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)
+        return Action.COMPLETE, "the refinement found nothing new to search for"
+    return Action.ITERATE, plural(len(follow_ups), "follow-up query")
 
 
 # --- to the next phase ---------------------------------------------------------------------------------------------
@@ -322,22 +309,18 @@ def reposition(state: ResearchState, *, redo_analysis: bool) -> None:
     A finished run is decided again under the new limits. One that was interrupted after its last phase continues to
     its end.
     """
-    before = SupervisorPosition.read(state).next_phase
-    _reposition(state, redo_analysis=redo_analysis)
-    if SupervisorPosition.read(state).next_phase != before or redo_analysis:
-        state.open_pause = None
-
-
-def _reposition(state: ResearchState, *, redo_analysis: bool) -> None:
     position, pause = SupervisorPosition.of(state), state.pause
+    before = position.next_phase
     if not state.plan.nodes:
         position.next_phase, state.pause = Phase.PLANNING, None
-    elif state.pending_sub_queries() and position.next_phase != Phase.PLANNING:
+    elif state.pending_sub_queries() and before != Phase.PLANNING:
         position.next_phase, state.pause = Phase.GATHERING, None
     elif redo_analysis:
         position.next_phase, state.pause = Phase.ANALYSIS, None
-    elif pause is not None and pause.phase == position.next_phase and pause.action is Action.COMPLETE:
+    elif pause is not None and pause.phase == before and pause.action is Action.COMPLETE:
         if should_iterate(state) and pause.phase == Phase.SYNTHESIS:
             state.pause = pause.model_copy(update={"action": Action.ITERATE})
         elif state.ending is not None:
             position.next_phase, state.pause = Phase.SYNTHESIS, None
+    if position.next_phase != before or redo_analysis:
+        state.open_pause = None
