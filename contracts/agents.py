@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import Evidence, Finding, Gap, QueryRecord, Source
+from contracts.evidence import QueryRecord, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
 from contracts.state_changes import pack_json, unpack_json
@@ -66,24 +66,6 @@ class Ledger(Contract):
     pages: list[Source] = []
 
 
-class AgentFindings(Contract):
-    """Findings of an agent, as labels: the notebook's entries have the rest."""
-
-    sources: list[Source] = []
-    aliases: dict[str, str] = {}
-    findings: list[Finding] = []
-    evidence: list[Evidence] = []
-    gaps: list[Gap] = []
-    queries: list[QueryRecord] = []
-    notebook: list[str] = []
-    unanalyzed: bool = False
-    """True if it read something that it could not analyze any more."""
-    duplicates: int = 0
-    documents_searched: int | None = None
-    term_documents: dict[str, int] = {}
-    lost_providers: dict[str, str] = {}
-
-
 def pack_contract(value: Contract) -> str:
     """Write a value as a short text without its defaults, for histories."""
     return pack_json(value.model_dump(mode="json", exclude_defaults=True))
@@ -113,17 +95,9 @@ class TaskResult(CompactModel):
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """Without times; the sum is `usage`."""
-    engine_by_role: dict[str, str] = {}
-    models_used: list[str] = []
-    prompt_versions: dict[str, str] = {}
-    degraded: list[str] = []
     failed_branches: list[str] = []
     packed: str = ""
-    """The `AgentFindings`, packed, on its way to the run; empty once it is in the run's state."""
-
-    def findings(self) -> AgentFindings:
-        """Return the findings on their way to the run. Raises ValueError if `packed` cannot be read."""
-        return AgentFindings.model_validate(unpack_json(self.packed)) if self.packed else AgentFindings()
+    """The agent's state, packed, on its way to the run; empty once it is in the run's state."""
 
 
 class AgentRecord(Contract):

@@ -9,7 +9,6 @@ from typing import Final
 from contracts.addresses import gap_id
 from contracts.agents import (
     AT_ONCE,
-    AgentFindings,
     AgentRecord,
     AgentRequest,
     AgentShare,
@@ -169,40 +168,24 @@ def known_record(page: Source) -> ReadRecord:
     """Return the record of a page of a ledger. Raises ValueError for a page that was not read."""
     if page.text is None or page.content_hash is None:
         raise ValueError("a page of a ledger was read")
-    return ReadRecord(
-        url=page.url,
-        title=page.title,
-        publisher=page.publisher,
-        content_hash=page.content_hash,
-        text=page.text,
-        pages=page.pages,
-        quality=page.found_quality or page.quality,
-        quality_reason=page.quality_reason,
-        best_quality=page.best_quality,
-        cached=True,
-        entry=page.entry,
-    )
+    same = ("url", "title", "publisher", "content_hash", "text", "pages", "quality_reason", "best_quality", "entry")
+    values = {name: getattr(page, name) for name in same}
+    return ReadRecord(quality=page.found_quality or page.quality, cached=True, **values)
 
 
 # --- the result ----------------------------------------------------------------------------------------------------
+FOUND: Final = (
+    "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
+    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded"
+).split()
+"""Parts of an agent's state that its run takes over."""
+
+
 def task_result(
     state: ResearchState, counts: Counts, reason: StopReason, summary: str, problem: str = ""
 ) -> TaskResult:
     """Return the result of an agent: everything in its own state."""
-    findings = AgentFindings(
-        sources=list(state.sources.values()),
-        aliases=state.aliases,
-        findings=state.findings,
-        evidence=list(state.evidence.values()),
-        gaps=state.gaps,
-        queries=state.query_ledger,
-        notebook=state.notebook,
-        unanalyzed=bool(queries_to_analyze(state)),
-        duplicates=state.duplicates,
-        documents_searched=state.documents_searched,
-        term_documents=state.term_documents,
-        lost_providers=state.lost_providers,
-    )
+    found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
         agent_id=state.scope,
         task=state.resolved.query if state.resolved else "",
@@ -215,12 +198,8 @@ def task_result(
         counts=counts,
         usage=state.usage.model_copy(update={"active_seconds": 0.0}),
         usage_by_role=state.usage_by_role,
-        engine_by_role=state.engine_by_role,
-        models_used=state.models_used,
-        prompt_versions=state.prompt_versions,
-        degraded=state.degraded,
         failed_branches=state.failed_branches,
-        packed=pack_contract(findings),
+        packed=found.pack(),
     )
 
 
@@ -230,9 +209,9 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
-    found, node = result.findings(), task.id
-    clashing = state.clashing_ids(found.evidence)
-    state.evidence = {item.id: item for item in found.evidence if item.id not in clashing} | state.evidence
+    found, node = ResearchState.unpack(result.packed) if result.packed else ResearchState(), task.id
+    clashing = state.clashing_ids(found.evidence.values())
+    state.evidence = {name: item for name, item in found.evidence.items() if name not in clashing} | state.evidence
     known = {finding.id for finding in state.findings}
     of_agent = {"sub_query_id": node, "iteration": state.iteration}
     state.findings = state.findings + [
@@ -244,7 +223,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
         state.gaps = _merge_gaps(state, found, node)
     new_sources = _merge_sources(state, found, node)
     _merge_node(state, task, result, found, new_sources)
-    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.queries)]
+    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.query_ledger)]
     for entry in found.notebook:
         state.note_entry(entry)
     state.duplicates += found.duplicates
@@ -252,15 +231,15 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
         state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
-    state.engine_by_role = {**state.engine_by_role, **result.engine_by_role}
-    state.prompt_versions = {**state.prompt_versions, **result.prompt_versions}
-    state.models_used = _union(state.models_used, result.models_used)
-    state.degraded = _union(state.degraded, _notes_of(task, result.degraded))
+    state.engine_by_role = {**state.engine_by_role, **found.engine_by_role}
+    state.prompt_versions = {**state.prompt_versions, **found.prompt_versions}
+    state.models_used = _union(state.models_used, found.models_used)
+    state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
     return clashing
 
 
-def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[Gap]:
+def _merge_gaps(state: ResearchState, found: ResearchState, node: str) -> list[Gap]:
     """Return the gaps of run and agent; gaps of an earlier agent for this task that are not stated again are closed."""
     origin, stated = f"sub_query:{node}", {gap.id for gap in found.gaps}
     of_node = {"origin": origin, "iteration": state.iteration}
@@ -275,10 +254,10 @@ def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[G
     return list(gaps.values())
 
 
-def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int:
+def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int:
     """Take over sources, with the node among their sub-queries; the number of newly readable ones."""
     sources, new = dict(state.sources), 0
-    for source in found.sources:
+    for source in found.sources.values():
         known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
         owners = _union(known.sub_query_ids if known else [], [node])
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
@@ -297,7 +276,7 @@ def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int
     return new
 
 
-def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: AgentFindings, new: int) -> None:
+def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
     """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
     node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
@@ -310,13 +289,13 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
         "error": result.problem if result.is_stub else None,
         "finding_count": len(_union(of_node, result.finding_ids)),
-        "result_count": node.result_count + sum(record.found for record in found.queries),
+        "result_count": node.result_count + sum(record.found for record in found.query_ledger),
         "new_source_count": node.new_source_count + new,
         "duplicate_count": node.duplicate_count + found.duplicates,
         "stated_gaps": list(stated),
     }
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
-    if not found.unanalyzed:
+    if not queries_to_analyze(found):
         state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
 
 
