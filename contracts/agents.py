@@ -12,7 +12,7 @@ from contracts.base import CompactModel, Contract
 from contracts.evidence import QueryRecord, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
-from contracts.state_changes import pack_json, unpack_json
+from contracts.state_changes import unpack_json
 from contracts.texts import AGENT_ID
 from contracts.vocabulary import AgentStatus, StopReason
 
@@ -64,11 +64,6 @@ class Ledger(Contract):
 
     queries: list[QueryRecord] = []
     pages: list[Source] = []
-
-
-def pack_contract(value: Contract) -> str:
-    """Write a value as a short text without its defaults, for histories."""
-    return pack_json(value.model_dump(mode="json", exclude_defaults=True))
 
 
 class TaskResult(CompactModel):

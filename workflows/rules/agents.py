@@ -15,7 +15,6 @@ from contracts.agents import (
     AgentTask,
     Ledger,
     TaskResult,
-    pack_contract,
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
@@ -25,6 +24,7 @@ from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
+from contracts.state_changes import pack_json
 from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 from workflows.rules.sub_queries import queries_to_analyze
@@ -63,7 +63,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         deadline_at=now + limits.deadline_seconds,
         approved_version=state.approved_version,
         lost_providers=state.lost_providers,
-        packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
+        packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True)) if ledger != Ledger() else "",
     )
 
 

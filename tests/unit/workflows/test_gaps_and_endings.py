@@ -31,20 +31,13 @@ def test_a_gap_is_not_opened_twice() -> None:
     assert [gap.description for gap in gaps.open_gaps(made, drafts, "analysis")] == ["And memory"]
 
 
-def test_evidence_for_a_follow_up_closes_its_gap() -> None:
-    """A finding from a sub-query of origin gap:<id> addresses the gap (C0-25)."""
-    hole = states.gap("locks")
-    query = states.sub_query("how locks work", origin=f"gap:{hole.id}")
-    closed = gaps.after_analysis([hole], [query], [states.finding("x", sub_query_id=query.id)])
-    assert closed[0].status is GapStatus.ADDRESSED
-    assert closed[0].resolved_by
-
-
-def test_one_attempt_without_evidence_makes_a_gap_unaddressable() -> None:
-    """It is not tried for ever (C0-25)."""
-    hole = states.gap("locks")
-    query = states.sub_query("how locks work", origin=f"gap:{hole.id}")
-    assert gaps.after_analysis([hole], [query], [])[0].status is GapStatus.UNADDRESSABLE
+def test_a_follow_up_closes_its_gap_with_findings_or_without() -> None:
+    """Findings address it; one attempt without any makes it unaddressable, so it is not tried for ever (C0-25)."""
+    hole, other = states.gap("locks"), states.gap("waits")
+    addressed, untouched = gaps.after_follow_up([hole, other], hole.id, ["f-1"])
+    assert (addressed.status, addressed.resolved_by) == (GapStatus.ADDRESSED, ["f-1"])
+    assert untouched == other
+    assert gaps.after_follow_up([hole], hole.id, [])[0].status is GapStatus.UNADDRESSABLE
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:
@@ -64,7 +57,7 @@ def test_what_a_person_asked_for_is_looked_for_once() -> None:
     kept = gaps.apply_assessments([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
     assert kept == [wish]
     assert gaps.asked_for(kept)
-    tried = gaps.after_analysis(kept, [states.sub_query("locks", origin=f"gap:{wish.id}")], [])
+    tried = gaps.after_follow_up(kept, wish.id, [])
     assert not gaps.asked_for(tried)
 
 

@@ -10,10 +10,11 @@ from contracts.plan import PlanNode
 from contracts.reflective_roles import INVESTIGATOR, RESEARCHER, InvestigateInput, ResearchStepInput, Route
 from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus
+from contracts.vocabulary import AgentRole, EngineKind, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Answers, Searching
+from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import (
@@ -56,9 +57,7 @@ def _finish(state: ResearchState, step: PlanNode) -> None:
         "finding_count": found,
     }
     state.plan = state.plan.with_nodes(step.model_copy(update=update))
-    status = GapStatus.ADDRESSED if found else GapStatus.UNADDRESSABLE
-    closed = {"status": status, "resolved_by": [finding.id for finding in findings_of(state, step)]}
-    state.gaps = [gap.model_copy(update=closed) if gap.id == step.gap_id else gap for gap in state.gaps]
+    state.gaps = after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
 
 
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
