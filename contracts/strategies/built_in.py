@@ -10,7 +10,7 @@ from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.request import Depth, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
-from contracts.strategies.declared_strategies import Needs, StrategyDeclaration, declaration
+from contracts.strategies.declared_strategies import StrategyDeclaration, declaration
 
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, in seconds."""
@@ -144,7 +144,6 @@ ORCHESTRATOR_STRATEGY: Final = StrategyDeclaration(
     roles=(*orchestrating.ROLES, orchestrating.AGENT, ANALYZER, SYNTHESIZER),
     presets=AGENT_LIMITS,
     expected_calls=_orchestrator_calls,
-    needs=Needs(tools=True),
     clarifier=orchestrating.INTAKE,
     reasoning_limits={"max_iterations": REASONING_CYCLES},
 )
@@ -160,7 +159,6 @@ AGENT_STRATEGY: Final = StrategyDeclaration(
         orchestrating.AGENT.name: (AGENT_TURNS, limits.max_searches_per_step + AGENT_TURNS),
         ANALYZER.name: (1, limits.max_searches_per_step),
     },
-    needs=Needs(tools=True),
     scoped=True,
 )
 
