@@ -72,8 +72,6 @@ class TaskResult(CompactModel):
     Its findings, sources and gaps are in the run's state by the time that a strategy sees the result.
     """
 
-    agent_id: str
-    task: str = ""
     stop_reason: StopReason
     problem: str = ""
     """Reason for less than expected, in one line; empty where the agent finished its work."""

@@ -187,8 +187,6 @@ def task_result(
     """Return the result of an agent: everything in its own state."""
     found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
-        agent_id=state.scope,
-        task=state.resolved.query if state.resolved else "",
         stop_reason=reason,
         problem=problem,
         summary=summary,

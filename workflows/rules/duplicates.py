@@ -5,7 +5,6 @@ same content.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from contracts.addresses import canonical_url, doi_of, source_id
@@ -63,27 +62,17 @@ def _doi_key(url: str, doi: str | None) -> str:
 
 
 # --- after reading -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Registry:
-    """All sources after a round of reading."""
-
-    sources: dict[str, Source]
-    """The known ones first, with additions from their duplicates."""
-    aliases: dict[str, str]
-    """Canonical URL → source id."""
-    dropped: dict[str, str]
-    """Id of a duplicate → id of the source that it turned out to be."""
-
-
 def register_sources(
     sources: Mapping[str, Source], aliases: Mapping[str, str], fresh: Sequence[tuple[SearchHit, Source]]
-) -> Registry:
-    """Add sources that were read, in their final order; a duplicate of a known source joins that one instead."""
-    registered, known_as, dropped = dict(sources), dict(aliases), {}
+) -> tuple[dict[str, Source], dict[str, str], dict[str, str]]:
+    """Add sources that were read, in their final order; a duplicate of a known source joins that one instead.
+
+    Returns the sources, the known ones first; the source id of each canonical URL; the source that a duplicate joined.
+    """
+    registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
     owners: dict[str, str] = {}
     for source in sources.values():
-        for mark in _marks(source):
-            owners.setdefault(mark, source.id)
+        owners = dict.fromkeys(_marks(source), source.id) | owners
     for hit, found in fresh:
         redirected = canonical_url(hit.url) != canonical_url(found.url)
         urls = dict.fromkeys([*found.aliases, *([hit.url] if redirected else [])])
@@ -94,11 +83,10 @@ def register_sources(
             dropped[source.id] = same
         else:
             registered[source.id] = source
-            for mark in _marks(source):
-                owners.setdefault(mark, source.id)
+            owners = dict.fromkeys(_marks(source), source.id) | owners
         for url in (hit.url, found.url):
             known_as.setdefault(canonical_url(url), same)
-    return Registry(registered, known_as, dropped)
+    return registered, known_as, dropped
 
 
 def join(source: Source, duplicate: Source) -> Source:

@@ -278,10 +278,8 @@ class Agents:
 
 def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
     """A result in the place of one; what an earlier start of the agent had used stays known."""
-    task, used = record.task, record.result
+    used = record.result
     return TaskResult(
-        agent_id=task.id,
-        task=task.text,
         stop_reason=reason,
         problem=problem,
         is_stub=True,

@@ -40,19 +40,19 @@ def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
     known = read("https://e.org/final", sub_query_ids=["sq-a"])
     # Pages that change from one visit to the next have other bytes each time.
     found = read("https://e.org/final", "later", id=source_id("https://e.org/go"), sub_query_ids=["sq-b"])
-    result = register_sources(states.sources(known), {}, [(hit("https://e.org/go"), found)])
-    assert list(result.sources) == [known.id]
-    assert result.dropped == {found.id: known.id}
-    assert result.sources[known.id].sub_query_ids == ["sq-a", "sq-b"]
-    assert result.sources[known.id].aliases == ["https://e.org/go"]
-    assert result.aliases["https://e.org/go"] == known.id
-    assert Identities(result.sources, result.aliases).identity_of(hit("https://e.org/go")) == known.id
+    sources, aliases, dropped = register_sources(states.sources(known), {}, [(hit("https://e.org/go"), found)])
+    assert list(sources) == [known.id]
+    assert dropped == {found.id: known.id}
+    assert sources[known.id].sub_query_ids == ["sq-a", "sq-b"]
+    assert sources[known.id].aliases == ["https://e.org/go"]
+    assert aliases["https://e.org/go"] == known.id
+    assert Identities(sources, aliases).identity_of(hit("https://e.org/go")) == known.id
 
 
 def test_equal_content_is_a_duplicate() -> None:
     """The first in order stays, the second is dropped and counted (S0-050, S0-058)."""
     one, two, three = read("https://a.org/1", "same"), read("https://b.org/2", "same"), read("https://c.org/3")
-    result = register_sources({}, {}, [(hit(source.url), source) for source in (one, two, three)])
-    assert list(result.sources) == [one.id, three.id]
-    assert result.dropped == {two.id: one.id}
-    assert result.sources[one.id].aliases == ["https://b.org/2"]
+    sources, _, dropped = register_sources({}, {}, [(hit(source.url), source) for source in (one, two, three)])
+    assert list(sources) == [one.id, three.id]
+    assert dropped == {two.id: one.id}
+    assert sources[one.id].aliases == ["https://b.org/2"]

@@ -173,7 +173,7 @@ def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_omitted() -
     """Agents that ended stay ended; a step that was judged not to be needed stays out."""
     plan = planned("one", "two", tasks=[NodeStatus.PENDING, NodeStatus.PENDING])
     state = states.state(plan=plan)
-    result = TaskResult(agent_id="agent-1", stop_reason=StopReason.NO_OPEN_GAPS)
+    result = TaskResult(stop_reason=StopReason.NO_OPEN_GAPS)
     state.agents = [
         AgentRecord(
             task=AgentTask(id="agent-1", text="task 1", strategy="agent"), status=AgentStatus.DONE, result=result
