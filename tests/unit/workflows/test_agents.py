@@ -111,9 +111,7 @@ async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
 
 
 async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
-    """No word of question, plan, guidance, prompt, context, metadata or another task is in what it is given, nor in
-    what a model is asked for it (S3-009, S3-010).
-    """
+    """No word of question, plan, guidance or another task is in what it, or a model for it, is given (S3-009, S3-010)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         run = await run_of(world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"})
@@ -161,9 +159,7 @@ async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
 
 
 async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
-    """A later agent takes pages from the ledger, asks in the earlier words, and cannot change it (S3-011, S3-048, S3-050,
-    S3-059).
-    """
+    """A later agent uses pages and answers of the ledger, and cannot change it (S3-011, S3-048, S3-050, S3-059)."""
     world = World(tmp_path)
     run = await run_of(world)
     await run.spawn(errands(TASKS[0]))
