@@ -184,7 +184,7 @@ def _limits(
     if strategy.decides and request.mode is Mode.AUTO:
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
     limits = presets.effective_limits(of_depth(presets.depth_of(request.depth)), request.limits)
-    return limits, presets.chosen_limits(choices, request.limits)
+    return limits, {name: presets.effective_limits(chosen, request.limits) for name, chosen in choices.items()}
 
 
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:

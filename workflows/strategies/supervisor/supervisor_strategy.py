@@ -13,7 +13,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.pause import apply_reflection, call_hook, question_of, record_gate
 from workflows.phases.role_inputs import refine_input
 from workflows.rules.gaps import apply_assessments, asked_for
-from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
+from workflows.rules.sub_queries import follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.supervisor.decisions import (
@@ -164,7 +164,10 @@ class SupervisorStrategy:
         if position.recommended and should_iterate(state):
             limit = run.resolved.limits.max_sub_queries
             fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit)
-        follow(state, fresh)
+        state.plan = state.plan.with_nodes(*fresh)
+        # One whose search had failed before takes its old place, and is analyzed again.
+        again = {query.id for query in fresh}
+        state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
         _record_reviewed_gaps(run, output.gap_analysis, fresh)
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
