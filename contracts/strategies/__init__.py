@@ -10,7 +10,6 @@ from contracts.strategies.built_in import (
 )
 from contracts.strategies.declared_strategies import (
     CLOSING_ROLES,
-    ENTRY_POINTS,
     PLANNED,
     StrategyDeclaration,
     declaration,
@@ -25,7 +24,6 @@ from contracts.strategies.declared_strategies import (
 
 __all__ = [
     "CLOSING_ROLES",
-    "ENTRY_POINTS",
     "FEWEST_SUB_QUERIES",
     "PLANNED",
     "StrategyDeclaration",

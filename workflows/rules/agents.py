@@ -165,9 +165,7 @@ def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
 
 
 def known_record(page: Source) -> ReadRecord:
-    """Return the record of a page of a ledger. Raises ValueError for a page that was not read."""
-    if page.text is None or page.content_hash is None:
-        raise ValueError("a page of a ledger was read")
+    """Return the record of a page of a ledger."""
     same = ("url", "title", "publisher", "content_hash", "text", "pages", "quality_reason", "best_quality", "entry")
     values = {name: getattr(page, name) for name in same}
     return ReadRecord(quality=page.found_quality or page.quality, cached=True, **values)

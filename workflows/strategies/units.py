@@ -8,7 +8,7 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import Plan, PlanNode
 from contracts.state import OpenPause, Position, ResearchState, Unit
-from contracts.vocabulary import Action, EngineKind, NodeKind, NodeStatus
+from contracts.vocabulary import Action, EngineKind, NodeKind, NodeStatus, Phase
 from workflows.phases.writing import write_report
 from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import ENOUGH
@@ -28,15 +28,12 @@ class UnitPosition(Position):
     """Ids of steps that were judged unnecessary: a resumed run skips them, too."""
 
 
-class StepStrategy:
-    """Base of strategies that carry out a plan of steps."""
+class UngatedStrategy:
+    """Base of strategies whose units have no gate: `pause` judges steps and report."""
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open a pause without a gate: `pause` judges steps and report."""
+        """Open a pause without a gate."""
         return OpenPause(unit=unit, moment=run.moment())
-
-    async def _write(self, run: ResearchRun) -> None:
-        await write_draft(run, "synthesis")
 
 
 async def carry_out(
@@ -110,9 +107,9 @@ def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
 
 
 # --- the report ----------------------------------------------------------------------------------------------------
-async def write_draft(run: ResearchRun, unit: str) -> None:
+async def write_draft(run: ResearchRun) -> None:
     """Write the report with the issues of an earlier attempt. Raises `Interrupted`."""
-    run.state.draft = draft = await write_report(run, run.issues(unit))
+    run.state.draft = draft = await write_report(run, run.issues(Phase.SYNTHESIS))
     run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
 
 

@@ -39,7 +39,7 @@ from workflows.strategies.orchestrator.agent_pages import (
 )
 from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished
-from workflows.strategies.units import carry_out
+from workflows.strategies.units import UngatedStrategy, carry_out
 
 TURN: Final = "turn"
 
@@ -51,7 +51,7 @@ MOST_SHOWN: Final = 12
 """Pages and gaps in the request of a script without a model."""
 
 
-class AgentStrategy:
+class AgentStrategy(UngatedStrategy):
     """One unit per turn. It knows its task, and nothing of the run that gave it."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -65,10 +65,6 @@ class AgentStrategy:
         name = f"{TURN}-{position.turn}"
         await carry_out(run, name, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
         return Unit(name=name, iteration_ended=True)
-
-    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open a pause without a gate: the run that gave the task judges the report."""
-        return OpenPause(unit=unit, moment=run.moment())
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Move on to the next turn."""

@@ -58,12 +58,13 @@ from workflows.strategies.orchestrator.plan import (
 )
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
-    StepStrategy,
+    UngatedStrategy,
     carry_out,
     judge_report,
     step_node,
     unplanned_requests,
     without_steps,
+    write_draft,
 )
 
 USED_UP: Final = "the cycles are used up"
@@ -78,7 +79,7 @@ DECIDER: Final = "orchestrator"
 QUESTIONS_SHOWN: Final = 5
 
 
-class OrchestratorStrategy(StepStrategy):
+class OrchestratorStrategy(UngatedStrategy):
     """One unit per call: the plan, one cycle, the report."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -88,7 +89,7 @@ class OrchestratorStrategy(StepStrategy):
         if position.finished:
             return Finished(_stop_reason(run.state, position))
         kind = position.next_unit
-        work = {CycleUnit.PLANNING: self._plan, CycleUnit.CYCLE: self._cycle, CycleUnit.SYNTHESIS: self._write}[kind]
+        work = {CycleUnit.PLANNING: self._plan, CycleUnit.CYCLE: self._cycle, CycleUnit.SYNTHESIS: write_draft}[kind]
         name, label = kind.value, LABELS[kind]
         if kind is CycleUnit.CYCLE:
             name, label = f"{name}-{position.cycle + 1}", f"{label} {position.cycle + 1}"

@@ -47,12 +47,13 @@ from workflows.strategies.reflective.plan import (
 )
 from workflows.strategies.reflective.step_research import investigate, research_step
 from workflows.strategies.units import (
-    StepStrategy,
+    UngatedStrategy,
     carry_out,
     judge_report,
     step_node,
     unplanned_requests,
     without_steps,
+    write_draft,
 )
 
 DEPTH_OF: Final = {
@@ -62,7 +63,7 @@ DEPTH_OF: Final = {
 }
 
 
-class ReflectiveStrategy(StepStrategy):
+class ReflectiveStrategy(UngatedStrategy):
     """One unit per call: coordination, background, plan, one step, report."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -78,7 +79,7 @@ class ReflectiveStrategy(StepStrategy):
             UnitKind.BACKGROUND: investigate,
             UnitKind.PLANNING: self._plan,
             UnitKind.STEP: self._research,
-            UnitKind.SYNTHESIS: self._write,
+            UnitKind.SYNTHESIS: write_draft,
             UnitKind.ANSWER: self._answer,
         }[kind]
         name, label = name_of_unit(run.state, kind)

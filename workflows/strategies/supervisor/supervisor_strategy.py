@@ -147,7 +147,7 @@ class SupervisorStrategy:
         return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
-        await write_draft(run, Phase.SYNTHESIS)
+        await write_draft(run)
         run.state.report_improvements = []
         run.state.candidates = []  # unread hits only mattered until here
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
@@ -190,12 +190,11 @@ def _record_reviewed_gaps(run: ResearchRun, reviewed: list[GapAssessment], fresh
     reviewed_ids = {item.gap_id for item in reviewed}
     for gap in run.state.gaps:
         follow_ups_of_gap = [query.id for query in fresh if query.gap_id == gap.id]
+        inputs = {"gap_id": gap.id}
         if gap.status is GapStatus.UNADDRESSABLE and gap.id in reviewed_ids:
-            outputs: dict[str, object] = {"status": gap.status.value}
-            run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id}, outputs)
+            run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, inputs, {"status": gap.status.value})
         elif follow_ups_of_gap:
-            outputs = {"sub_queries": follow_ups_of_gap}
-            run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id}, outputs)
+            run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": follow_ups_of_gap})
 
 
 def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
