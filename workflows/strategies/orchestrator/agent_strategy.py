@@ -41,8 +41,6 @@ from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL,
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import UngatedStrategy, carry_out
 
-TURN: Final = "turn"
-
 MOST_SILENT: Final = 2
 """Turns in a row without a call, after which the agent's work ends."""
 MORE_TURNS: Final = 4
@@ -62,7 +60,7 @@ class AgentStrategy(UngatedStrategy):
                 position.finished = reason
                 run.decide(AGENT.name, "end_work", reason)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
-        name = f"{TURN}-{position.turn}"
+        name = f"turn-{position.turn}"
         await carry_out(run, name, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
         return Unit(name=name, iteration_ended=True)
 
@@ -80,14 +78,12 @@ class AgentStrategy(UngatedStrategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return its turns, and its numbers of pages and findings."""
         position = AgentPosition.read(state)
-        last = position.turn - 1 if position.finished else position.turn
+        done = position.turn - 1
         turns = [
             UnitProgress(
-                name=f"{TURN}-{number}",
-                label=f"{TURN} {number}",
-                mark=Mark.DONE if number < position.turn else Mark.RUNNING,
+                name=f"turn-{number}", label=f"turn {number}", mark=Mark.DONE if number <= done else Mark.RUNNING
             )
-            for number in range(1, last + 1)
+            for number in range(1, done + 1 + (not position.finished))
         ]
         return Progress(summary=_summary(state), units=turns)
 

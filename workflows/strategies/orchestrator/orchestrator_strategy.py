@@ -42,7 +42,6 @@ from workflows.strategies.orchestrator.plan import (
     CycleUnit,
     Dispatched,
     OrchestratorPosition,
-    close_gaps,
     deciding_cycles,
     numbered,
     problem_of,
@@ -379,8 +378,11 @@ def _close_gaps(state: ResearchState, position: OrchestratorPosition, each: Disp
     earlier = {agent for agent, served in position.served.items() if steps.intersection(served)}
     earlier -= {other.agent for other in position.dispatched}
     known = {name for agent in earlier if agent in results for name in results[agent].finding_ids}
-    found = [name for name in result.finding_ids if name not in known]
-    close_gaps(state, earlier, found, result.gap_ids)
+    found, origins = [name for name in result.finding_ids if name not in known], {f"sub_query:{one}" for one in earlier}
+    for place, gap in enumerate(state.gaps):
+        if found and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in result.gap_ids:
+            update = {"status": GapStatus.ADDRESSED, "resolved_by": found}
+            state.gaps[place] = gap.model_copy(update=update)
 
 
 def _answers_with_reports(
@@ -408,7 +410,8 @@ def _answer_text(
     if result.is_stub:
         return f"{each.agent} brought nothing: {result.problem or result.stop_reason.value}."
     lines = [f"{each.agent} reports:", report.text or "(no statement)"]
-    titles = [f"[{number}] {_title(state, report.documents[number - 1])}" for number in report.numbers]
+    sources = {number: state.sources[report.documents[number - 1]] for number in report.numbers}
+    titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
     lines += ["Documents:", *titles] if titles else []
     open_gaps = [gap for gap in state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
     lines += [f"Left open: {gap.description}" for gap in open_gaps[:QUESTIONS_SHOWN]]
@@ -416,8 +419,3 @@ def _answer_text(
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]
     return "\n".join(lines)
-
-
-def _title(state: ResearchState, source: str) -> str:
-    known = state.sources.get(source)
-    return (known.title if known else "")[:150] or "without a title"

@@ -15,7 +15,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall
-from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, StopReason
 from workflows.rules.query_matching import normalized_query
 from workflows.strategies.units import UnitPosition, unit_progress, without_steps
 
@@ -238,15 +238,3 @@ def spent_limit(state: ResearchState) -> StopReason | None:
     done = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
     reasons = [record.result.stop_reason for record in state.agents if record.result and record.task.id in done]
     return next((reason for reason in reasons if reason in SPENT_LIMITS), None)
-
-
-def close_gaps(state: ResearchState, earlier: Iterable[str], found: Sequence[str], stated: Iterable[str]) -> None:
-    """Close the gaps of `earlier` agents by the findings of a later one, but for those that it states again."""
-    origins, stated = {f"sub_query:{agent}" for agent in earlier}, set(stated)
-    update = {"status": GapStatus.ADDRESSED, "resolved_by": list(found)}
-    state.gaps = [
-        gap.model_copy(update=update)
-        if found and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in stated
-        else gap
-        for gap in state.gaps
-    ]
