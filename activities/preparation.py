@@ -58,7 +58,7 @@ def resolve(
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     providers = _providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
-    if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration, web=web):
+    if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
     advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
@@ -176,7 +176,7 @@ def _limits(
     if strategy.decides and request.mode is Mode.AUTO:
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
     limits = presets.effective_limits(of_depth(presets.depth_of(request.depth)), request.limits)
-    return limits, presets.chosen_limits(choices, request.limits)
+    return limits, {name: presets.effective_limits(chosen, request.limits) for name, chosen in choices.items()}
 
 
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
@@ -230,27 +230,19 @@ def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hoo
 
 # --- needs of the strategy --------------------------------------------------------------------------------------------
 def _unmet_need(
-    strategy: StrategyDeclaration,
-    engine: EngineKind,
-    candidates: Candidates,
-    configuration: ResearchConfiguration,
-    *,
-    web: bool,
+    strategy: StrategyDeclaration, engine: EngineKind, candidates: Candidates, configuration: ResearchConfiguration
 ) -> str:
-    """The unmet need of a strategy with its remedy; empty if there is none."""
-    needs, calling = strategy.needs, [role for role in strategy.roles if role.tools]
-    if needs.web and not web:
-        return "needs the web, which this run does not search: ask with --web"
+    """The unmet need of a strategy whose roles call tools, with its remedy; empty if there is none."""
+    calling = [role for role in strategy.roles if role.tools]
+    unscripted = [role.name for role in calling if not role.has_fallback]
     if engine is EngineKind.EXTRACTIVE:
-        unscripted = "".join(f" for the role {role.name}" for role in calling if not role.has_fallback)
         remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or ask with another strategy"
-        return f"needs a model{unscripted}: {remedy}" if needs.model or unscripted else ""
-    for role in calling if needs.tools else []:
+        return f"needs a model for the role {unscripted[0]}: {remedy}" if unscripted else ""
+    for role in calling:
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
-            scripted = not needs.model and all(each.has_fallback for each in calling)
             remedy = f"name a model that takes tools (models.{role.tier})"
-            remedy += " or none (engine extractive)" if scripted else ""
+            remedy += "" if unscripted else " or none (engine extractive)"
             return f"calls tools, and none can be called with {', '.join(names)}: {remedy}"
     return ""
 

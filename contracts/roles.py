@@ -405,7 +405,7 @@ class ReflectInput(RoleInput):
 
     phase: str
     prompt: str
-    metrics: dict[str, float] = {}
+    metrics: dict[str, bool | int | float] = {}
     gate_valid: bool
     gate_score: float
     open_gaps: list[str] = []

@@ -177,7 +177,7 @@ def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output:
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     before = {gap.id: gap.status for gap in state.gaps}
     if query.gap_id:
-        state.gaps = gaps.after_analysis(state.gaps, [query], fresh)
+        state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
     # A follow-up without findings does not open the same gap under another name.
     opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
     state.gaps = [*state.gaps, *opened]

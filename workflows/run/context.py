@@ -149,8 +149,8 @@ class RunContext:
     def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
         """Put a new version of the plan in the place of the one that there is."""
         self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
-        count = len(self.state.plan.sub_queries)
-        self.note("plan.drafted", plural(count, "sub-query"), count=count, version=self.state.plan.version)
+        count, part = len(self.state.plan.parts), "sub-query" if self.state.plan.sub_queries else "step"
+        self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
         """Return whether the last pause wants a phase done again."""
