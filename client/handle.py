@@ -10,7 +10,6 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
 
-from pydantic import ValidationError
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflow.v1 import PendingActivityInfo
@@ -42,7 +41,7 @@ from client.client_errors import (
     ServerUnreachable,
     WorkerStuck,
 )
-from client.run_results import result_of_failure, with_duration, with_stored
+from client.run_results import result_of_failure, with_stored
 from contracts import names
 from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece
@@ -50,7 +49,7 @@ from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, Even
 from contracts.plan import PlanAnswer
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
-from contracts.texts import as_markdown, from_markdown, shorten
+from contracts.texts import as_markdown, shorten
 from contracts.vocabulary import AgentStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
@@ -179,32 +178,22 @@ class ResearchHandle:
         self._client = client
         self._stored_result = stored_result
         self._run: WorkflowHandle[Any, Any] = client.get_workflow_handle(research_id)
-        self._last_status: ResearchStatus | None = None
 
     async def status(self) -> ResearchStatus:
         """Query the state of the run, with the newest state of its agents."""
         status: ResearchStatus = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
         awaiting = await self._with_retries(status) if status.awaiting else []
-        self._last_status = status = status.model_copy(update={"agents": agents, "awaiting": awaiting})
-        return status
+        return status.model_copy(update={"agents": agents, "awaiting": awaiting})
 
     async def _with_retries(self, status: ResearchStatus) -> list[Awaited]:
-        """Add the attempt and the last failure of each call that Temporal retries; an agent has those of its calls."""
-        running = [agent.workflow_id for agent in status.agents if agent.status is AgentStatus.RUNNING]
-        of_run, *of_agents = await asyncio.gather(*(self._retried(each) for each in (self.research_id, *running)))
-        for name, retried in zip(running, of_agents, strict=True):
-            of_run |= {name: max(retried.values(), key=lambda call: call.attempt)} if retried else {}
-        return [_with_retry(call, of_run.get(call.id)) for call in status.awaiting]
-
-    async def _retried(self, workflow_id: str) -> dict[str, PendingActivityInfo]:
-        """Give the activities of a workflow that have failed before, by id; none where the server does not answer."""
+        """Add the attempt and the last failure of each call that Temporal retries, where the server answers."""
         try:
-            found = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=AGENT_ANSWER)
+            found = await self._run.describe(rpc_timeout=AGENT_ANSWER)
         except RPCError:  # the status is worth showing without them
-            return {}
-        pending = found.raw_description.pending_activities
-        return {each.activity_id: each for each in pending if each.attempt > 1 and each.HasField("last_failure")}
+            return status.awaiting
+        retried = {call.activity_id: call for call in found.raw_description.pending_activities if call.attempt > 1}
+        return [_with_retry(call, retried.get(call.id)) for call in status.awaiting]
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent, if it answers."""
@@ -328,16 +317,15 @@ class ResearchHandle:
 
     async def cancel(self) -> None:
         """Cancel the run, which saves its state; no effect on one that is over."""
-        try:
-            await self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
-        except RPCError as error:
-            if "already completed" not in error.message:
-                raise _rpc_failure(error, self.research_id) from error
+        await self._end(self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
 
     async def terminate(self, reason: str = "ended by hand") -> None:
         """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
+        await self._end(self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
+
+    async def _end(self, request: Awaitable[None]) -> None:
         try:
-            await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
+            await request
         except RPCError as error:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
@@ -353,21 +341,12 @@ class ResearchHandle:
         return found.status is WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
-        """Read the question from the server, without a worker; its beginning where the request is encoded.
+        """Read the question from the server, without a worker; None where the request cannot be read.
 
         Raises `RunUnknown`, `ServerUnreachable`.
         """
         question = (await self._request()).get("query")
-        if isinstance(question, str):
-            return question
-        try:
-            description = await self._run.describe(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
-            shown = await description.static_summary()
-        except RPCError as error:
-            raise _rpc_failure(error, self.research_id) from error
-        except UNREADABLE:
-            return None
-        return None if shown is None else from_markdown(shown)
+        return question if isinstance(question, str) else None
 
     async def tenant(self) -> str | None:
         """Read the tenant of the newest run from the server; None where its request cannot be read.
@@ -398,22 +377,16 @@ class ResearchHandle:
         """
         try:
             raw = await self._run.result()
+            return ResearchResult.model_validate(raw)
         except WorkflowFailureError as error:
-            return await self._result_without_return(error.cause)
+            result = result_of_failure(self.research_id, error.cause)
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        except UNREADABLE as error:
+        except UNREADABLE as error:  # also pydantic's ValidationError
             raise _foreign(self.research_id) from error
-        try:
-            return ResearchResult.model_validate(raw)
-        except ValidationError as error:
-            raise _foreign(self.research_id) from error
-
-    async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
-        result = result_of_failure(self.research_id, cause, self._last_status)
-        if not result.report and result.outcome is not Outcome.REFUSED and self._stored_result is not None:
-            result = with_stored(result, await self._stored_result(self.research_id))
-        return with_duration(result, self._last_status)
+        if result.report or result.outcome is Outcome.REFUSED or self._stored_result is None:
+            return result
+        return with_stored(result, await self._stored_result(self.research_id))
 
     async def _query(self, query: str, answer: Any, *arguments: object) -> Any:
         try:
@@ -479,11 +452,6 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
 def static_summary(question: str) -> str:
     """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
     return as_markdown(question, SUMMARY_CHARACTERS, SUMMARY_BYTES)
-
-
-def shown_question(question: str) -> str:
-    """Give the part of a question that its line in the web UI has."""
-    return from_markdown(static_summary(question))
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -18,11 +18,12 @@ from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.output import print_hint
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient, ResearchHandle
+from client.run_results import bare_result
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
 from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
 from providers.isolation.pool import KillableCalls, SubprocessPool
@@ -44,10 +45,10 @@ RUNNING: Final = "running"
 ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # without characters that look alike
 ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 OUTCOMES: Final = {
-    RunStatus.CANCELLED: (Outcome.CANCELLED, StopReason.USER_CANCELLED),
-    RunStatus.TIMED_OUT: (Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
-    RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
-    RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
+    RunStatus.CANCELLED: Outcome.CANCELLED,
+    RunStatus.TIMED_OUT: Outcome.TIMED_OUT,
+    RunStatus.FAILED: Outcome.FAILED,
+    RunStatus.REFUSED: Outcome.REFUSED,
 }
 """The outcome of a stored run that has no result."""
 
@@ -256,8 +257,7 @@ class CommandContext:
         state = (await self.load_run(research_id)).state
         if state is None:
             return None
-        failed = _at_checkpoint(research_id, state, Outcome.FAILED, StopReason.INTERNAL_ERROR)
-        return result_of(research_id, state) or failed
+        return result_of(research_id, state) or _at_checkpoint(research_id, state, Outcome.FAILED)
 
 
 @dataclass(frozen=True)
@@ -317,9 +317,7 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
     """Give the stored result, one without a report for a run that ended without, None for one that did not end."""
     if state.result is not None:
         return state.result
-    if state.status not in OUTCOMES:
-        return None
-    return _at_checkpoint(research_id, state, *OUTCOMES[state.status])
+    return _at_checkpoint(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
 
 
 def last_outcome(state: ResearchState) -> Outcome:
@@ -377,18 +375,10 @@ async def _list_runs(client: ResearchClient) -> list[ServerRun]:
     return list(newest.values())
 
 
-def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome, reason: StopReason) -> ResearchResult:
+def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
     """Make a result without a report from the last checkpoint."""
-    return ResearchResult(
-        research_id=research_id,
-        outcome=outcome,
-        stop_reason=reason,
-        completeness=Completeness.EMPTY,
-        counts=state.counts(),
-        usage=state.usage,
-        degraded=state.degraded,
-        failed_branches=state.failed_branches,
-        limitations=state.limitations,
-        resumable=True,
-        started_at=state.started_at,
-    )
+    kept = {
+        name: getattr(state, name) for name in ("usage", "degraded", "failed_branches", "limitations", "started_at")
+    }
+    known = {**kept, "counts": state.counts(), "resumable": True}
+    return bare_result(research_id, outcome).model_copy(update=known)

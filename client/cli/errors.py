@@ -28,8 +28,6 @@ class ExitCode(IntEnum):
     NOTHING_TO_WORK_WITH = 7
     """No model or search provider is available."""
     EMPTY = 8
-    WAITING = 9
-    """The run waits for a person, who is not at this terminal (`--no-wait`)."""
 
 
 def exit_code(outcome: Outcome, stop_reason: StopReason) -> ExitCode:

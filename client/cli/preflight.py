@@ -7,8 +7,9 @@ from typing import Any, Final
 from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode
+from client.cli.options import RunOptions
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.cli.request import RequestedRun, RunOptions
+from client.cli.request import RequestedRun
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room

@@ -15,13 +15,14 @@ from client.cli import options as option
 from client.cli.context import CommandContext, RunInfo, check_id, last_outcome, new_id, open_context
 from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.options import RunOptions
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.preflight import preflight
 from client.cli.reports import default_folder, deliver_report
-from client.cli.request import RequestedRun, RunOptions, build_request, merge, parse_assignments, read_request
-from client.cli.talk import StillWaiting, asker, print_waiting
+from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
+from client.cli.talk import asker
 from client.cli.watch import first_interrupt, follow_run, sink_for
-from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
+from client.handle import ResearchClient, ResearchHandle, Reuse
 from client.run_results import refusal_of
 from client.view.rendering import Frame
 from contracts.addresses import normalized_text
@@ -49,30 +50,7 @@ commands = option.Commands()
 
 
 @commands.command("run")
-async def run(
-    question: option.Question = None,
-    *,
-    corpus: option.Corpus = None,
-    web: option.Web = False,
-    exclude: option.Exclude = [],  # noqa: B006  typer makes a new list
-    strategy: option.Strategy = None,
-    mode: option.Mode = None,
-    depth: option.Depth = None,
-    engine: option.Engine = None,
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    request_file: option.RequestFile = None,
-    assignments: option.Assignments = [],  # noqa: B006
-    research_id: option.ChosenId = None,
-    out: option.ReportFolder = None,
-    clarify: option.Clarify = None,
-    approve: option.Approve = None,
-    no_wait: option.NoWait = False,
-    dry_run: option.DryRun = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
-) -> int:
+async def run(options: RunOptions) -> int:
     """Start a run, show it live, write the report.
 
     Starts what is missing: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
@@ -88,25 +66,14 @@ async def run(
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.
     """
-    return await _run(RunOptions(**locals()))
+    return await _run(options)
 
 
-@commands.command("ask")
+@commands.command("ask", without=("question", "request_file", "research_id"))
 async def ask(
     earlier: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="what you want to know")],
-    *,
-    corpus: option.Corpus = None,
-    web: option.Web = False,
-    exclude: option.Exclude = [],  # noqa: B006
-    depth: option.Depth = None,
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    assignments: option.Assignments = [],  # noqa: B006
-    out: option.ReportFolder = None,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
+    options: RunOptions,
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
@@ -115,39 +82,24 @@ async def ask(
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
-    options = RunOptions(**{name: value for name, value in locals().items() if name != "earlier"})
     async with open_context(options.flags(), reads_only=True) as context:
         before = await context.find(earlier)
     if before.resolved is None:
         raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
     known = before.resolved.corpus.name if before.resolved.corpus is not None else None
-    follows = [*assignments, f"follow_up_of={before.research_id}"]
-    return await _run(replace(options, corpus=corpus or known, web=web or before.resolved.web, assignments=follows))
+    return await _run(
+        replace(
+            options,
+            question=question,
+            corpus=options.corpus or known,
+            web=options.web or before.resolved.web,
+            assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
+        )
+    )
 
 
-@commands.command("start")
-async def start(
-    question: option.Question = None,
-    *,
-    corpus: option.Corpus = None,
-    web: option.Web = False,
-    exclude: option.Exclude = [],  # noqa: B006
-    strategy: option.Strategy = None,
-    mode: option.Mode = None,
-    depth: option.Depth = None,
-    engine: option.Engine = None,
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    request_file: option.RequestFile = None,
-    assignments: option.Assignments = [],  # noqa: B006
-    research_id: option.ChosenId = None,
-    clarify: option.Clarify = None,
-    approve: option.Approve = None,
-    dry_run: option.DryRun = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
-) -> int:
+@commands.command("start", without=("out",))
+async def start(options: RunOptions) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
     research start "How does vacuum work?" --corpus manual
@@ -156,22 +108,22 @@ async def start(
     The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
     resumed, one that is completed is refused.
     """
-    return await _run(RunOptions(**locals()), follow=False)
+    return await _run(options, follow=False)
 
 
-@commands.command("resume")
+NOT_OF_RESUME: Final = (
+    *("question", "corpus", "web", "exclude", "strategy", "mode", "depth", "engine", "request_file", "research_id"),
+    *("clarify", "approve", "dry_run"),
+)
+"""Options that a stored run has settled."""
+
+
+@commands.command("resume", without=NOT_OF_RESUME)
 async def resume(
+    options: RunOptions,
     given: option.RunId = "last",
     *,
     now: Annotated[bool, typer.Option("--now", help="search no further: write the report from what is there")] = False,
-    assignments: option.Assignments = [],  # noqa: B006
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    out: option.ReportFolder = None,
-    no_wait: option.NoWait = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
 ) -> int:
     """Continue a run that was cancelled, failed, timed out or is partial; its findings are used.
 
@@ -179,13 +131,12 @@ async def resume(
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from what is there
     """
-    options = RunOptions(**{name: value for name, value in locals().items() if name not in ("given", "now")})
     async with open_context(options.flags()) as context:
         known = await context.find(given)
         if not known.running:
             require_resumable(known, await known.result())
-        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, model)
-        request = build_request(merge(again, parse_assignments(assignments)))
+        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
+        request = build_request(merge(again, parse_assignments(options.assignments)))
         if known.resolved is not None:
             await preflight(context, RequestedRun(request), options, known.resolved, probes=not known.running)
         return await RunCommand(context, RequestedRun(request), known.research_id, options, report_now=now).execute()
@@ -220,9 +171,7 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
             f"the id {run.research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
         )
     question = await run.question()
-    if question is None or normalized_text(request.query) == normalized_text(question):
-        return
-    if shown_question(request.query) != question:
+    if question is not None and normalized_text(request.query) != normalized_text(question):
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
@@ -243,12 +192,10 @@ def can_be_resumed(result: ResearchResult) -> bool:
     return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.REFUSED)
 
 
-def _request_again(resolved: ResolvedResearch, model: str | None) -> dict[str, Any]:
+def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
     """Give the request of a resumed run: the same question, with another model if one is named."""
     again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
-    if model is not None and set(resolved.models.values()) != {model}:
-        again["models"] = dict.fromkeys(("simple", "analytical", "complex"), model)
-    return again
+    return again if set(resolved.models.values()) == {options.model} else merge(again, options.values())
 
 
 # --- the work ------------------------------------------------------------------------------------------------------
@@ -278,10 +225,6 @@ class RunCommand:
         while True:
             try:
                 result = await self._follow(client)
-            except StillWaiting as left:
-                print_waiting(left.waiting, self.research_id)
-                print_hint(f"afterwards: {self._resume}")
-                return ExitCode.WAITING
             except ServerMovedError:
                 print_progress("the server moved to another port: continuing there")
                 client = await self.context.ensured_client()
@@ -359,7 +302,7 @@ class RunCommand:
             hint = HINT.format(key=key, id=self.research_id)
             frame = Frame(self.research_id, self.wanted.request.query, context.web_address(self.research_id), hint=hint)
             sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
-            ask = asker(started.handle, quiet=options.quiet or options.as_json, leave=options.no_wait)
+            ask = asker(started.handle, quiet=options.quiet or options.as_json)
             recover = None if cluster else context.recover
             return await follow_run(started.handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
 

@@ -1,7 +1,6 @@
 """Talk to a run: `plan`, `approve`, `reject`, `answer`, `steer`, `stop`, `cancel`, and the questions of `run`."""
 
 import asyncio
-import json
 import shlex
 import subprocess
 import sys
@@ -57,7 +56,7 @@ async def plan(
     *,
     edit: Annotated[bool, typer.Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
     set_file: Annotated[
-        Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this plan: text, or JSON")
+        Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this text, written as --edit shows it")
     ] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
@@ -66,7 +65,7 @@ async def plan(
 
     research plan last
     research plan 7k3f --edit
-    research plan 7k3f --set plan.json     {"brief": "…", "sub_queries": ["…", "…"]}
+    research plan 7k3f --set plan.md
     """
     if edit and set_file is not None:
         raise CommandError("--edit and --set exclude each other: use one of them")
@@ -122,18 +121,13 @@ async def approve(
 
 
 @commands.command("reject")
-async def reject(
-    given: RunId = "last",
-    *,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="stored with the run")] = "",
-    config: ConfigFile = None,
-) -> int:
+async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """Reject the plan of a run: it ends without any work, and `research resume` asks again.
 
-    research reject 7k3f --reason "too wide"
+    research reject 7k3f
     """
     async with _open_run(given, config) as handle:
-        print_result(await handle.reject_plan(reason))
+        print_result(await handle.reject_plan())
         print_hint(f"the plan is stored: research resume {handle.research_id} asks for approval again")
     return ExitCode.COMPLETED
 
@@ -142,10 +136,9 @@ async def reject(
 async def answer(
     given: RunId = "last",
     answers: Annotated[
-        list[str] | None, typer.Argument(metavar="ANSWER", help="one for each question, in their order")
+        list[str] | None, typer.Argument(metavar="ANSWER", help='one for each question, in their order; "" for none')
     ] = None,
     *,
-    skip: Annotated[bool, typer.Option("--skip", help="continue without an answer")] = False,
     config: ConfigFile = None,
 ) -> int:
     """Answer the questions of a run about its question; without answers, in this terminal.
@@ -153,13 +146,10 @@ async def answer(
     research answer last
     research answer 7k3f "the programming language" "since 2020"
     """
-    texts = list(answers or [])
-    if skip and texts:
-        raise CommandError("--skip continues without answers: leave them out, or leave --skip out")
     async with _open_run(given, config) as handle:
-        if skip or texts:
+        if answers:
             waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
-            print_result(await handle.answer(texts, waiting.round))
+            print_result(await handle.answer(answers, waiting.round))
         else:
             await _ask_here(handle, WaitKind.CLARIFICATION)
     return ExitCode.COMPLETED
@@ -282,40 +272,18 @@ def plan_as_text(known: PlanAnswer, research_id: str) -> str:
 
 
 def parse_plan(text: str) -> dict[str, Any]:
-    """Give the revision in an edited text or a JSON object. Raises `CommandError`."""
-    revision = _from_json(text) if text.lstrip().startswith("{") else _from_lines(text)
-    try:
-        PlanRevision.model_validate(revision)
-    except ValidationError as error:
-        raise CommandError("the plan cannot be used:\n" + "\n".join(error_lines(error))) from None
-    return revision
-
-
-def _from_json(text: str) -> dict[str, Any]:
-    """Read a plan as JSON, also as `research plan --json` prints it."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise CommandError('the plan is no valid JSON: expected {"brief": "…", "sub_queries": ["…"]}') from None
-    printed = ("version", "approved_version", "waiting", "nodes")
-    revision = {name: value[name] for name in value if name not in printed}
-    if isinstance(revision.get("sub_queries"), list):
-        revision["sub_queries"] = [
-            {"query": part["text"], "rationale": part.get("rationale", "")}
-            if isinstance(part, dict) and {"id", "text"} <= set(part)
-            else part
-            for part in revision["sub_queries"]
-        ]
-    return revision
-
-
-def _from_lines(text: str) -> dict[str, Any]:
+    """Give the revision in an edited text. Raises `CommandError`."""
     lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
     queries = [query for line in lines if line.startswith("-") and (query := line.lstrip("-").strip())]
     brief = " ".join(line for line in lines if line and not line.startswith("-"))
     if not queries:
         raise CommandError('the plan has no sub-query: write each on a line of its own, with "- " in front')
-    return {"sub_queries": queries, **({"brief": brief} if brief else {})}
+    revision = {"sub_queries": queries, **({"brief": brief} if brief else {})}
+    try:
+        PlanRevision.model_validate(revision)
+    except ValidationError as error:
+        raise CommandError("the plan cannot be used:\n" + "\n".join(error_lines(error))) from None
+    return revision
 
 
 async def edit_text(text: str) -> str:
@@ -374,22 +342,12 @@ async def _ask_here(handle: ResearchHandle, kind: WaitKind) -> None:
     await TerminalAsker(handle).ask(waiting)
 
 
-class StillWaiting(Exception):
-    """No person is at this terminal, and the command is not to wait for an answer from elsewhere."""
-
-    def __init__(self, waiting: Waiting) -> None:
-        super().__init__(waiting.describe())
-        self.waiting = waiting
-
-
-def asker(handle: ResearchHandle, *, quiet: bool, leave: bool) -> Ask:
-    """Ask at this terminal, else print the commands that answer, or (`leave`) raise `StillWaiting`."""
+def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
+    """Ask at this terminal, else print the commands that answer."""
     if sys.stdin.isatty() and sys.stderr.isatty():
         return TerminalAsker(handle).ask
 
     async def print_commands(waiting: Waiting) -> None:
-        if leave:
-            raise StillWaiting(waiting)
         if quiet:  # otherwise the lines of the events have them
             print_waiting(waiting, handle.research_id)
 

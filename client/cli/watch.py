@@ -17,13 +17,13 @@ import typer
 from rich.text import Text
 
 from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun, open_context
-from client.cli.errors import CommandError, ExitCode, pasteable, quote
+from client.cli.errors import CommandError, ExitCode, pasteable
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import ResearchHandle
-from client.run_results import bare_status, reasons_of
+from client.run_results import STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame
 from client.view.words import (
@@ -56,7 +56,6 @@ WAITING: Final = {
 }
 """The command that answers a run, by its status."""
 INTERRUPTED, UNKNOWN = "interrupted", "unknown"
-STATUSES: Final = (RUNNING, RunStatus.QUEUED.value, *WAITING, INTERRUPTED, UNKNOWN, *(each.value for each in Outcome))
 LISTED_AT_ONCE: Final = 16  # queries to the server
 
 commands = Commands()
@@ -210,8 +209,9 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         return known, ""
     if run.state.status not in OUTCOMES:
         return known, f"the run was interrupted: research resume {run.research_id}"
-    outcome, reason = OUTCOMES[run.state.status]
-    known = known.model_copy(update={"outcome": outcome, "stop_reason": reason, "ended_at": saved_at or None})
+    outcome = OUTCOMES[run.state.status]
+    over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at or None}
+    known = known.model_copy(update=over)
     return known, f"its state is saved: research resume {run.research_id}"
 
 
@@ -293,28 +293,19 @@ class RunRow:
 @commands.command("list")
 async def list_runs(
     *,
-    text: Annotated[
-        str, typer.Option("--text", "--query", metavar="TEXT", help="only questions that contain this")
-    ] = "",
-    outcomes: Annotated[
-        list[str], typer.Option("--outcome", metavar="NAME", help="only runs of this status or outcome; repeatable")
-    ] = [],  # noqa: B006  typer makes a new list
+    text: Annotated[str, typer.Option("--query", metavar="TEXT", help="only questions that contain this")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
     """List runs, newest first, also those that the server no longer has, and those that were refused.
 
-    research list --text vacuum
-    research list --outcome partial,failed
-    research list --outcome running --json
+    research list
+    research list --query vacuum --json
     """
-    statuses = parse_statuses(outcomes)
     async with open_context(Flags(config=config), reads_only=True) as context:
         rows = await _rows(context)
-    shown = [
-        row for row in rows if text.casefold() in row.query.casefold() and (not statuses or row.status in statuses)
-    ][:limit]
+    shown = [row for row in rows if text.casefold() in row.query.casefold()][:limit]
     if as_json:
         print_json([asdict(row) for row in shown])
     elif not shown:
@@ -323,15 +314,6 @@ async def list_runs(
     for row in [] if as_json else shown:
         print_result(row.line(width), cut=True)
     return ExitCode.COMPLETED
-
-
-def parse_statuses(given: list[str]) -> tuple[str, ...]:
-    """Give the statuses of `partial,refused` and of a repeated option. Raises `CommandError`."""
-    names = tuple(name.strip().replace("-", "_") for text in given for name in text.split(",") if name.strip())
-    unknown = next((name for name in names if name not in STATUSES), None)
-    if unknown is not None:
-        raise CommandError(f"--outcome has no {quote(unknown)}: it takes {', '.join(STATUSES)}")
-    return names
 
 
 async def _rows(context: CommandContext) -> list[RunRow]:

@@ -15,7 +15,7 @@ from rich.live import Live
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.rendering import Frame, render_live
-from client.view.words import EventLines, progress_line, queue_words
+from client.view.words import event_lines, progress_line, queue_words
 from contracts.outcome import Event, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
 
@@ -40,7 +40,6 @@ class TerminalSink:
     frame: Frame
     clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
     _status: ResearchStatus | None = None
-    _lines: EventLines = field(default_factory=EventLines)
     _news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
     _live: Live | None = None
 
@@ -63,7 +62,7 @@ class TerminalSink:
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Use this status and the newest lines for the next frame."""
         self._status = status
-        self._news.extend(self._lines.of(news))
+        self._news.extend(event_lines(news))
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
@@ -89,7 +88,6 @@ class PlainSink:
 
     write: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    _lines: EventLines = field(default_factory=EventLines)
     _written_at: float | None = None
     _notice: str = ""
 
@@ -101,7 +99,7 @@ class PlainSink:
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Write the news, or after a while without any the state of the run."""
-        lines, now = self._lines.of(news), self.clock()
+        lines, now = event_lines(news), self.clock()
         silence = SILENT_SECONDS if status.waiting is None else SILENT_SECONDS_OF_PERSON
         if not lines and status.outcome is None and self._written_at is not None and now - self._written_at >= silence:
             lines = [progress_line(status, datetime.now().astimezone())]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -53,32 +52,10 @@ class Frame:
     hint: str = ""
 
 
-class OneLine:
-    """A text on one line, cut at a word with an ellipsis."""
-
-    def __init__(self, text: Text) -> None:
-        self._text = text
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield cut_at_word(self._text, options.max_width)
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(1, max(1, self._text.cell_len))
-
-
-def cut_at_word(text: Text, width: int) -> Text:
-    """Cut a text to so many cells of a terminal, between two words unless the last one is very long."""
-    line = text.copy()
-    line.no_wrap, line.overflow = True, "ellipsis"
-    if line.cell_len <= width:
-        return line
-    line.truncate(max(0, width - 1), overflow="crop")
-    at_word = text.plain[len(line.plain) : len(line.plain) + 1] == " "
-    last = len(line.plain) if at_word else line.plain.rfind(" ")
-    if last > len(line.plain) // 2:
-        line = line[:last]
-    line.rstrip()
-    return line.append("…")
+def one_line(text: Text) -> Text:
+    """Have a text cut at the width of the terminal."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame, now: datetime) -> RenderableType:
@@ -89,9 +66,9 @@ def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame
     else:
         rows += [*_about(status, frame, now), Text(), *_units(status), *map(_agent, status.agents)]
         rows += [Text(), *_remarks(status, now)]
-    rows += [OneLine(Text(line, style="dim")) for line in news]
+    rows += [one_line(Text(line, style="dim")) for line in news]
     if frame.notice:
-        rows.append(OneLine(Text(printable(frame.notice), style="bold yellow")))
+        rows.append(one_line(Text(printable(frame.notice), style="bold yellow")))
     if frame.hint:
         rows.append(Text(printable(frame.hint), style="dim"))
     return Group(*rows)
@@ -117,7 +94,7 @@ def _about(status: ResearchStatus, frame: Frame, now: datetime) -> list[Renderab
         # The whole address is long: a terminal that knows links opens it, elsewhere the front page is a step away.
         front = "/".join(frame.web_address.split("/")[:3])
         used.append("   ·   web UI ").append(front, f"link {frame.web_address}")
-    return [OneLine(Text(printable(kind), style="dim")), OneLine(used)]
+    return [one_line(Text(printable(kind), style="dim")), one_line(used)]
 
 
 def _units(status: ResearchStatus) -> list[RenderableType]:
@@ -125,7 +102,7 @@ def _units(status: ResearchStatus) -> list[RenderableType]:
     to_come = [unit for unit in status.progress.units if unit.mark is Mark.WAITING]
     lines = [_unit(unit, status) for unit in status.progress.units if unit.mark is not Mark.WAITING]
     if to_come and status.outcome is None:
-        lines.append(OneLine(Text("   ".join(f"○ {unit.label}" for unit in to_come), style="dim")))
+        lines.append(one_line(Text("   ".join(f"○ {unit.label}" for unit in to_come), style="dim")))
     return lines
 
 
@@ -148,7 +125,7 @@ def _columns(cells: tuple[Text, Text]) -> RenderableType:
     grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
     grid.add_column(ratio=1)
     grid.add_column(justify="right", no_wrap=True)
-    grid.add_row(OneLine(cells[0]), cells[1])
+    grid.add_row(one_line(cells[0]), cells[1])
     return grid
 
 
@@ -174,6 +151,6 @@ def _remarks(status: ResearchStatus, now: datetime) -> list[RenderableType]:
     if status.last_failure:
         remarks.append(("failed", status.last_failure, "red"))
     return [
-        OneLine(Text(f"{label + ':' if label else '':<12} ").append(printable(text), style))
+        one_line(Text(f"{label + ':' if label else '':<12} ").append(printable(text), style))
         for label, text, style in remarks
     ]

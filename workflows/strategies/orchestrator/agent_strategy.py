@@ -70,7 +70,7 @@ class AgentStrategy:
         await run.watchers.enter_phase(run)
         run.note("phase.started", name, phase=name, label=name, sub_turn=position.turn)
         await take_turn(run)
-        run.note("phase.finished", name, phase=name, summary=_summary(run.state))
+        run.note("phase.finished", f"{name} done: {_summary(run.state)}", phase=name)
         return Unit(name=name, iteration_ended=True)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:

@@ -9,8 +9,9 @@ import pytest
 from pydantic import SecretStr
 
 from client.cli.errors import CommandError, ExitCode
+from client.cli.options import RunOptions
 from client.cli.preflight import Range, _resolve, _resolve_again, estimated, limits_words, preflight, require_endpoint
-from client.cli.request import RequestedRun, RunOptions
+from client.cli.request import RequestedRun
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import ProviderChoice, ResolvedResearch

@@ -9,6 +9,7 @@ import pytest
 
 from client.cli.context import RunInfo, last_outcome, result_of
 from client.cli.errors import CommandError
+from client.cli.options import RunOptions
 from client.cli.run import _request_again, require_resumable, start_run
 from contracts.outcome import AgentDecision, Citation, ResearchResult
 from contracts.request import ResearchRequest
@@ -52,10 +53,9 @@ def test_the_list_of_stored_runs(home: Path) -> None:
         return {row["research_id"]: row["status"] for row in json.loads(research("list", "--json", *options).stdout)}
 
     assert listed() == {"r-2": "interrupted", "r-1": "cancelled"}
-    assert list(listed("--outcome", "cancelled,partial")) == ["r-1"]
     assert list(listed("--limit", "1")) == ["r-2"]
-    assert listed("--text", "WRAPAROUND") == listed()
-    assert listed("--text", "locks") == listed("--outcome", "timed-out", "--outcome", "running") == {}
+    assert listed("--query", "WRAPAROUND") == listed()
+    assert listed("--query", "locks") == {}
     line = research("list", "--limit", "1").stdout
     assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
 
@@ -182,6 +182,7 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
         with pytest.raises(CommandError, match=problem):
             require_resumable(run, closed)
     resolved = states.resolved(models=dict.fromkeys(("simple", "analytical", "complex"), "m"))
-    assert _request_again(resolved, "m")["query"] == QUESTION
-    assert "models" not in _request_again(resolved, "m")
-    assert set(_request_again(resolved, "other")["models"].values()) == {"other"}
+    again = [_request_again(resolved, RunOptions(model=model)) for model in (None, "m", "other")]
+    assert {each["query"] for each in again} == {QUESTION}
+    assert ["models" in each for each in again] == [False, False, True]
+    assert set(again[2]["models"].values()) == {"other"}
