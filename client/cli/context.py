@@ -187,10 +187,6 @@ class CommandContext:
             self._runs = [] if client is None else await _list_runs(client)
         return self._runs
 
-    def forget_listed_runs(self) -> None:
-        """List the runs of the server again when they are needed next."""
-        self._runs = None
-
     def web_address(self, research_id: str) -> str | None:
         """Give the address of a run in the web UI of the dev server."""
         if self.ui_url is None:
@@ -236,9 +232,8 @@ class CommandContext:
         """
         if result.files is None:
             return {"md": result.report.encode()} if result.report else {}
-        references = {"md": result.files.markdown, "html": result.files.html, "json": result.files.json_document}
         try:
-            return {form: await self.stores.content.get(reference) for form, reference in references.items()}
+            return {form: await self.stores.content.get(each) for form, each in result.files.by_form().items()}
         except ContentMissing:
             if not result.report:
                 raise

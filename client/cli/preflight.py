@@ -21,7 +21,7 @@ from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_call
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason, ThinkMode
 from providers.models.chat import TokenCounts
-from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
+from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import probe_address
 from providers.search.declarations import declared_names, search_declaration
@@ -91,7 +91,7 @@ def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Se
     lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
         lines.append(f"searching {providers_words(resolved.providers)}")
-    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and estimate.priced)}")
+    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and any(estimate.cost_usd or ()))}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice, *settings.notices()]
 
@@ -131,13 +131,13 @@ def _resolve_again(
     """Resolve a resumed run; passages go to no other host than before, unless `--model-url` names it."""
     if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE:
         before = (stored.model_host or PUBLIC_HOST).split(", ")
-        now = (settings.model_host or "") if settings.model_configured else ""
-        if not now or not (url_given or set(now.split(", ")) & set(before)):
-            models = list(dict.fromkeys(stored.models.values()))
+        now = (settings.model_host or "").split(", ") if settings.model_configured else []
+        if not now or not (url_given or set(now) & set(before)):
+            model = next(iter(stored.models.values()))
             url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
             raise CommandError(
-                f"this run used the model {', '.join(models)} at {', '.join(before)}, and no such endpoint is "
-                f"configured: add --model {models[0]} {url}"
+                f"this run used the model {model} at {', '.join(before)}, and no such endpoint is configured: "
+                f"add --model {model} {url}"
             )
     try:
         return resolve_again(stored, request, configuration_of(settings))
@@ -153,33 +153,20 @@ async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> No
     if resolved.engine is not EngineKind.MODEL:
         return
     named = [split_name(name, settings.models.endpoints)[0] for name in resolved.models.values()]
-    endpoints = list(dict.fromkeys([*named, *settings.models.usable_endpoints(settings.model_keys())]))
+    endpoints = dict.fromkeys([*named, *settings.models.usable_endpoints(settings.model_keys())])
     addresses = [settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}" for endpoint in endpoints]
     problems = await asyncio.gather(*(probe_address(address, seconds=PROBE_SECONDS) for address in addresses))
     if all(problems):
-        keys = {DEFAULT_ENDPOINT: "--model-url or ANTHROPIC_BASE_URL"}
-        check = ", ".join(keys.get(name, f"models.endpoints.{name}") for name in endpoints)
-        lines = [
-            f"the model endpoint {host_of(address)} cannot be used now ({problem})"
-            for address, problem in zip(addresses, problems, strict=True)
-        ]
-        remedy = f"start it, check {check}, or use no model: --engine extractive"
-        raise CommandError("\n".join([*lines, remedy]), ExitCode.NOTHING_TO_WORK_WITH)
+        found = ", ".join(f"{host_of(place)} ({why})" for place, why in zip(addresses, problems, strict=True))
+        message = f"the model endpoint cannot be used now: {found}; start it, check --model-url or ANTHROPIC_BASE_URL, "
+        raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)
 
 
 # --- the estimate --------------------------------------------------------------------------------------------------
 
 
-class Range(Contract):
-    """Lowest and highest expected amount."""
-
-    low: float
-    high: float
-
-    def words(self, form: str = ",.0f") -> str:
-        """Word the amounts: `1,200 to 5,000`."""
-        low, high = f"{self.low:{form}}", f"{self.high:{form}}"
-        return low if low == high else f"{low} to {high}"
+Range = tuple[float, float]
+"""Lowest and highest expected amount."""
 
 
 class Estimate(Contract):
@@ -187,35 +174,30 @@ class Estimate(Contract):
 
     calls: Range
     tokens: Range
+    searches: Range
     cost_usd: Range | None
     """Of models and searches together."""
-    searches: Range
-    reads: Range
-    providers: list[str] = []
     unpriced: list[str] = []
     """Models and search providers without a known price."""
     cap_usd: float | None
 
-    @property
-    def priced(self) -> bool:
-        """True where a cap in dollars can hold."""
-        return self.cost_usd is not None and self.cost_usd.high > 0
-
     def words(self) -> str:
         """Word the estimate and the cap in one line."""
-        parts = []
-        if self.calls.high:
-            parts.append(f"about {self.calls.words()} model calls, {self.tokens.words()} tokens")
-        if self.providers:
-            names = ", ".join(self.providers)
-            parts.append(f"about {self.searches.words()} searches at {names}, {self.reads.words()} reads")
-        if self.cost_usd is None:
-            parts.append(f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])")
-        else:
-            parts.append(f"{self.cost_usd.words('.2f')} USD")
+        calls = f"{between(self.calls)} model calls, {between(self.tokens)} tokens, " if self.calls[1] else ""
+        cost = (
+            f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
+            if self.cost_usd is None
+            else f"{between(self.cost_usd, '.2f')} USD"
+        )
         known = " as far as prices are known" if self.unpriced else ""
         cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD{known}"
-        return "; ".join([*parts, cap])
+        return f"about {calls}{between(self.searches)} searches; {cost}; {cap}"
+
+
+def between(amounts: Range, form: str = ",.0f") -> str:
+    """Word a range: `1,200 to 5,000`."""
+    low, high = (f"{amount:{form}}" for amount in amounts)
+    return low if low == high else f"{low} to {high}"
 
 
 def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
@@ -225,38 +207,35 @@ def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None
     """
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    limits, prices, unpriced = resolved.limits, PriceTable(settings.models.prices), list[str]()
-    totals = {"calls": [0.0, 0.0], "tokens": [0.0, 0.0], "usd": [0.0, 0.0]}
-    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    room = reasoning_room(resolved.reasoning_tokens)
-    for role, calls in _calls_by_role(resolved).items():
-        model = resolved.models.get(role.tier.value) if resolved.engine is EngineKind.MODEL else None
-        if model is None:
-            continue
-        small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
-        large = expected_call(role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=room)
-        name = split_name(model, settings.models.endpoints)[1]
-        for bound, (count, size) in enumerate(zip(calls, (small, large), strict=True)):
-            counts = TokenCounts(input=size.input_tokens, output=size.output_tokens)
-            usd = prices.cost_usd(name, counts, written=model)
-            totals["calls"][bound] += count
-            totals["tokens"][bound] += count * size.tokens
-            totals["usd"][bound] += count * (usd or 0.0)
-            if usd is None and count and model not in unpriced:
-                unpriced.append(model)
+    limits, prices = resolved.limits, PriceTable(settings.models.prices)
     searches, search_usd = _searches(resolved, settings)
-    unpriced += [name for name, price in search_usd.items() if price is None]
+    unpriced = [name for name, price in search_usd.items() if price is None]
     known = [price for price in search_usd.values() if price is not None] or [0.0]
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    most = {"findings": findings, "reasoning_tokens": reasoning_room(resolved.reasoning_tokens)}
+    sizes: tuple[dict[str, int], ...] = (
+        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES},
+        {"sources": limits.max_sources_per_query, **most},
+    )
+    calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.
-    cost = [totals["usd"][0] + searches[0] * min(known), totals["usd"][1] + searches[1] * max(known)]
-    reads = min(limits.max_sources, limits.max_iterations * limits.max_new_sources)
+    usd = [searches[0] * min(known), searches[1] * max(known)]
+    for role, counts in _calls_by_role(resolved).items() if resolved.engine is EngineKind.MODEL else ():
+        model = resolved.models[role.tier.value]
+        name = split_name(model, settings.models.endpoints)[1]
+        for bound, count in enumerate(counts):
+            size = expected_call(role, **sizes[bound])
+            price = prices.cost_usd(name, TokenCounts(size.input_tokens, size.output_tokens), written=model)
+            calls[bound] += count
+            tokens[bound] += count * size.tokens
+            usd[bound] += count * (price or 0.0)
+            if price is None and count and model not in unpriced:
+                unpriced.append(model)
     return Estimate(
-        calls=_capped(totals["calls"], limits.max_model_calls),
-        tokens=_capped(totals["tokens"], limits.max_tokens),
-        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in cost], limits.max_cost_usd),
-        searches=Range(low=searches[0], high=searches[1]),
-        reads=Range(low=min(FEWEST_SOURCES, reads), high=reads),
-        providers=list(search_usd),
+        calls=_capped(calls, limits.max_model_calls),
+        tokens=_capped(tokens, limits.max_tokens),
+        searches=searches,
+        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in usd], limits.max_cost_usd),
         unpriced=unpriced,
         cap_usd=limits.max_cost_usd,
     )
@@ -290,4 +269,4 @@ def _searches(resolved: ResolvedResearch, settings: Settings) -> tuple[tuple[int
 
 def _capped(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
-    return Range(low=min(amount[0], high), high=high)
+    return min(amount[0], high), high

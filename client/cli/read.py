@@ -2,7 +2,6 @@
 
 import asyncio
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -81,7 +80,6 @@ async def sources(
         str | None, typer.Argument(metavar="SOURCE", help="a source id or citation number: print its archived text")
     ] = None,
     *,
-    raw: Annotated[bool, typer.Option("--raw", help="with SOURCE: the bytes as they were fetched")] = False,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
@@ -89,19 +87,15 @@ async def sources(
 
     research sources last
     research sources last 1                the text that the report cites as [1], exactly as it was quoted
-    research sources last src-0a1b2c3d4e5f60718293a4b5c6d7e8f9 --raw > page.html
     """
-    if raw and source_id is None:
-        raise CommandError("--raw prints one source: name it, as in `research sources last 1 --raw`")
     async with open_context(Flags(config=config), reads_only=True) as context:
         state = await context.full_state(await context.find(given))
         if source_id is not None:
             source = find_source(state, source_id)
-            reference = source.raw if raw else source.text
-            if reference is None:
+            if source.text is None:
                 reason = source.status_reason or source.status.value.replace("_", " ")
                 raise CommandError(f"nothing of {source.id} is archived: {reason}", ExitCode.FAILED)
-            print_bytes(await context.stores.content.get(reference))
+            print_bytes(await context.stores.content.get(source.text))
             return ExitCode.COMPLETED
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
@@ -124,9 +118,8 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
     if as_json:
         print_json([each.model_dump(mode="json") for each in state.decisions])
         return ExitCode.COMPLETED
-    queries = {query.id: query.text for query in state.plan.sub_queries}
     for each in state.decisions:
-        print_result(_decision_line(each, queries))
+        print_result(_decision_line(each))
     if state.decisions_dropped:
         print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
     return ExitCode.COMPLETED
@@ -180,16 +173,12 @@ def _source_line(source: Source, number: int | None) -> Text:
     return line.append(f"  {printable(source.url)}  {state}" + (f": {printable(reason)}" if reason else ""), "dim")
 
 
-def _decision_line(decision: AgentDecision, queries: Mapping[str, str]) -> Text:
+def _decision_line(decision: AgentDecision) -> Text:
     phase = f"{decision.phase} {decision.iteration}" if decision.phase else ""
-    action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
     known = decision.inputs | (decision.outputs or {})
-    operation = str(known.get("operation") or "")
-    query = next((text for name, text in queries.items() if name in operation), "")
-    parts = [str(known.get("agent") or ""), f"“{query}”" if query else "", operation]
-    parts += [f"{key.replace('_', ' ')} {known[key]}" for key in SHOWN_FIGURES if key in known]
-    parts += [f"{key}: {'; '.join(known[key])}" for key in ("strengths", "weaknesses") if known.get(key)]
-    details = " · ".join(printable(part) for part in parts if part)
-    text = "  ".join(filter(None, (details, printable(decision.rationale))))
+    details = [str(known[name]) for name in ("agent", "operation") if known.get(name)]
+    details += [f"{name.replace('_', ' ')} {known[name]}" for name in SHOWN_FIGURES if name in known]
+    text = "  ".join(filter(None, (" · ".join(map(printable, details)), printable(decision.rationale))))
+    action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
     line = Text(f"{decision.seq:>3}  {local_clock(decision.timestamp)}  {phase:<14} {action}")
     return line.append(f"  {text}" if text else "", "dim")

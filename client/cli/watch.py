@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -25,21 +25,10 @@ from client.client_errors import ClientError
 from client.handle import ResearchHandle
 from client.run_results import STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
-from client.view.rendering import Frame
-from client.view.words import (
-    agent_words,
-    duration,
-    elapsed_at,
-    local_time,
-    printable,
-    providers_words,
-    usage_words,
-    waits_of,
-    waits_words,
-)
+from client.view.rendering import Frame, status_rows
+from client.view.words import local_time, printable
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.texts import plural
-from contracts.vocabulary import AWAITING, NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus
+from contracts.vocabulary import AWAITING, RunStatus
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 from workflows.status import status_of
@@ -185,7 +174,8 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
         return ExitCode.COMPLETED
-    print_result(pasteable(status_table(known)))
+    for row in status_rows(known, datetime.now(tz=UTC)):
+        print_result(pasteable(row.line()))
     if note:
         print_hint(note)
     return ExitCode.COMPLETED
@@ -213,56 +203,6 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
     over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at or None}
     known = known.model_copy(update=over)
     return known, f"its state is saved: research resume {run.research_id}"
-
-
-def status_table(status: ResearchStatus) -> str:
-    """Word a status as lines of a label and a value."""
-    begun, now, counts = status.engine != "", datetime.now(tz=UTC), status.counts
-    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
-    found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
-    waits = waits_of(status, now)
-    action, colon, reason = status.last_decision.partition(":")
-    steps = [unit for unit in status.progress.units if unit.label.startswith("step ")]
-    rows: Sequence[tuple[str, str]] = (
-        ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
-        ("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
-        ("question", status.query),
-        ("phase", ", ".join(filter(None, (status.phase or "-", status.progress.summary))) if begun else ""),
-        *((unit.label, f"{unit.mark.value}: {unit.detail}") for unit in steps),
-        *((agent.id, f"{agent_words(agent)}: {agent.task}") for agent in status.agents),
-        ("with", " · ".join(filter(None, (status.strategy, status.engine, status.corpus))) if begun else ""),
-        ("text", status.egress),
-        ("searching", providers_words(status.providers) if status.web else ""),
-        ("started", local_time(status.started_at)),
-        ("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
-        ("waiting", waits_words(waits) if waits else ""),
-        *_questions(status),
-        ("used", usage_words(status) if begun else ""),
-        ("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
-        ("decided", f"{action.replace('_', ' ')}{colon}{reason}"),
-        *(("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
-        ("failed", status.last_failure),
-        ("ended", _ended(status)),
-    )
-    return "\n".join(f"{label:<9} {printable(value)}" for label, value in rows if value)
-
-
-def _questions(status: ResearchStatus) -> list[tuple[str, str]]:
-    """Give the open question to a person, its end, and the commands that answer."""
-    waiting = status.waiting
-    if waiting is None or status.outcome is not None:
-        return []
-    rows = [("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}")]
-    rows += [("", f"{place}. {question}") for place, question in enumerate(waiting.questions, start=1)]
-    return rows + [("", way) for way in waiting.ways(status.research_id)]
-
-
-def _ended(status: ResearchStatus) -> str:
-    if status.stop_reason is None:
-        return ""
-    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
-    natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
-    return when + ("see the limitations in the report" if natural else STOP_REASON_TEXTS[status.stop_reason])
 
 
 # --- list ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from rich.live import Live
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.rendering import Frame, render_live
-from client.view.words import event_lines, progress_line, queue_words
+from client.view.words import event_lines, queue_words
 from contracts.outcome import Event, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
 
@@ -26,10 +25,6 @@ POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
 LAST_LOOK_SECONDS: Final = 5.0
 SHOWN_NEWS: Final = 4  # lines below the live view
-SILENT_SECONDS: Final = 10.0
-"""Plain lines: without news for so long, a line gives the state of the run."""
-SILENT_SECONDS_OF_PERSON: Final = 600.0
-"""The same while a person is waited for, which may take days."""
 
 
 @dataclass
@@ -87,8 +82,6 @@ class PlainSink:
     """Lines for logs and pipes; with an empty `write`, a quiet command."""
 
     write: Callable[[str], None]
-    clock: Callable[[], float] = time.monotonic
-    _written_at: float | None = None
     _notice: str = ""
 
     def __enter__(self) -> Self:
@@ -98,15 +91,10 @@ class PlainSink:
         return
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
-        """Write the news, or after a while without any the state of the run."""
-        lines, now = event_lines(news), self.clock()
-        silence = SILENT_SECONDS if status.waiting is None else SILENT_SECONDS_OF_PERSON
-        if not lines and status.outcome is None and self._written_at is not None and now - self._written_at >= silence:
-            lines = [progress_line(status, datetime.now().astimezone())]
-        for line in lines:
+        """Write the news."""
+        del status
+        for line in event_lines(news):
             self.write(line)
-        if lines or self._written_at is None:
-            self._written_at = now
 
     def notice(self, text: str) -> None:
         """Write a notice once."""

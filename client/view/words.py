@@ -73,11 +73,6 @@ def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
     ]
 
 
-def waits_words(waits: Sequence[str]) -> str:
-    """Give the longest wait, and the number of the others."""
-    return waits[0] + (f" (and {len(waits) - 1} more)" if len(waits) > 1 else "")
-
-
 def queue_words(status: ResearchStatus) -> str:
     """Give the place of a run that waits for its turn; empty for any other."""
     if status.queue_place is None:
@@ -106,27 +101,6 @@ def agent_words(agent: AgentProgress) -> str:
     if agent.counts.sources or agent.counts.findings:
         parts += [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
     return " · ".join([*parts, *([printable(agent.problem)] if agent.problem else [])])
-
-
-def progress_line(status: ResearchStatus | None, now: datetime) -> str:
-    """Give the state of a run as a line of a log, for a while without news."""
-    clock = f"{now:%H:%M:%S}"
-    if status is None:
-        return f"{clock} waiting for the first answer of a worker"
-    if status.waiting is not None:
-        way = status.waiting.ways(status.research_id)[0]
-        return f"{clock} … waiting for {printable(status.waiting.describe())}: {way}"
-    time = f"{duration(elapsed_at(status, now))} of {duration(status.deadline_seconds)}"
-    parts = [
-        f"{status.phase or status.status.value}, {time}",
-        plural(status.counts.sources, "source"),
-        plural(status.counts.findings, "finding"),
-    ]
-    if status.usage.model_calls:
-        parts.append(plural(status.usage.model_calls, "model call"))
-    if waits := waits_of(status, now):
-        parts.append(f"waiting for {waits_words(waits)}")
-    return f"{clock} … {' · '.join(map(printable, parts))}"
 
 
 # --- a resolved request and a result -------------------------------------------------------------------------------

@@ -65,8 +65,8 @@ def test_agents_begin_when_the_plan_is_approved_as_it_was_edited(
     assert agreed.returncode == 0, agreed.stderr
     assert started.end() == 0, started.errors
     shown = bench.run("status", "approved").stdout
-    tasks = [line for line in shown.splitlines() if line.startswith("agent-")]
-    assert all(re.match(r"agent-\d +done", line) for line in tasks), shown
+    tasks = [line for line in shown.splitlines() if " agent-" in line]
+    assert all(re.match(r"✔ agent-\d +done", line) for line in tasks), shown
     assert ["freeze" in tasks[0], "autovacuum" in tasks[1]] == [True, True]
     decided = bench.run("decisions", "approved").stdout
     assert "person: approve plan" in decided

@@ -71,7 +71,7 @@ class CorpusRegistry:
         """A corpus by name. Raises `CorpusUnknown`."""
         definition = self._configured.get(name) or self._registered().get(name)
         if definition is None:
-            raise CorpusUnknown("no corpus of that name is known here")
+            raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
         return definition
 
     def authority(self, name: str) -> str:
@@ -100,7 +100,7 @@ class CorpusRegistry:
             raise InvalidCall("the corpus is defined in the configuration")
         with self._change() as definitions:
             if definitions.pop(name, None) is None:
-                raise CorpusUnknown("no corpus of that name is known here")
+                raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
 
     def _registered(self) -> dict[str, CorpusDefinition]:
         try:

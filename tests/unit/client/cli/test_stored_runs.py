@@ -41,7 +41,7 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     shown = research("status", "cut-off")
     assert (shown.exit_code, QUESTION in shown.stdout) == (0, True)
     assert "the run was interrupted: research resume cut-off" in shown.stderr
-    assert research("status", "lacks").stdout.splitlines()[-1] == "ended     see the limitations in the report"
+    assert research("status", "lacks").stdout.splitlines()[-1] == "  ended      see the limitations in the report"
 
 
 def test_the_list_of_stored_runs(home: Path) -> None:

@@ -222,7 +222,7 @@ HOSTILE: list[tuple[str, Callable[[], bytes], str]] = [
     ("no zip", lambda: b"PK\x03\x04 and no more", "is no ZIP file"),
     ("empty", lambda: b"", "is no ZIP file"),
     ("cut", lambda: bundle()[:-40], "is no ZIP file"),
-    ("foreign zip", lambda: rewritten(lambda _, files: files.pop(MANIFEST)), "no manifest.json"),
+    ("foreign zip", lambda: rewritten(lambda _, files: files.pop(MANIFEST)), "no file manifest.json"),
     ("traversal", lambda: with_name("../../etc/cron.d/evil"), "does not belong into a bundle"),
     ("traversal in texts", lambda: with_name("texts/../../x.txt"), "does not belong into a bundle"),
     ("absolute", lambda: with_name("/etc/passwd"), "does not belong into a bundle"),
@@ -236,15 +236,10 @@ HOSTILE: list[tuple[str, Callable[[], bytes], str]] = [
     ("manifest deep", lambda: damaged_manifest(b"[" * 100_000), "manifest.json is not valid"),
     (
         "manifest of later",
-        lambda: damaged_manifest(json.dumps(LISTED | {"schema_version": 2}).encode()),
+        lambda: damaged_manifest(json.dumps(LISTED | {"schema_version": 3}).encode()),
         "schema_version",
     ),
     ("manifest with more", lambda: damaged_manifest(json.dumps(LISTED | {"run": "sh"}).encode()), "run"),
-    (
-        "manifest lists twice",
-        lambda: damaged_manifest(json.dumps(LISTED | {"files": LISTED["files"] * 2}).encode()),
-        "lists a file twice",
-    ),
 ]
 
 
@@ -268,7 +263,7 @@ def test_a_file_with_another_size_than_declared_is_damaged(tmp_path: Path, size:
     with BundleReader(path) as reader:
         with pytest.raises(ContentCorrupt, match=r"report\.md"):
             reader.read("report.md")
-        assert [found.kind for found in reader.differences()] == ["file_differs"]
+        assert [kind for kind, *_ in reader.differences()] == ["file_differs"]
 
 
 def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,12 +285,9 @@ def test_a_file_larger_than_any_bundle_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_equal_reports_give_equal_bundles() -> None:
-    """No clock is in a bundle; the manifest has the SHA-256 and the size of each file."""
+    """No clock is in a bundle; the manifest has the SHA-256 of each file."""
     assert bundle() == bundle()
-    listed = {each["path"]: each for each in LISTED["files"]}
-    assert set(listed) == set(FILES) | set(TEXTS)
-    for path, data in (FILES | TEXTS).items():
-        assert listed[path] == {"path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    assert LISTED["files"] == {path: hashlib.sha256(data).hexdigest() for path, data in (FILES | TEXTS).items()}
 
 
 @pytest.mark.usefixtures("no_store", "same_process")
