@@ -29,14 +29,6 @@ class RunClosed(ClientError):
     """The run is over."""
 
 
-class RunFinished(ClientError):
-    """A run of this id exists and is over."""
-
-
-class IdInUse(ClientError):
-    """A run of this id is open and belongs to another tenant."""
-
-
 class MessageRefused(ClientError):
     """The run refused a message."""
 

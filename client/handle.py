@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
@@ -31,11 +31,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlrea
 
 from client.client_errors import (
     DocumentMissing,
-    IdInUse,
     MessageRefused,
     NoWorker,
     RunClosed,
-    RunFinished,
     RunForeign,
     RunUnknown,
     ServerUnreachable,
@@ -71,6 +69,7 @@ UNREADABLE: Final = (ValueError, KeyError)
 """Errors of the SDK for a payload of another form or encoding."""
 MAY_STILL_ARRIVE: Final = "\na worker may still receive it; sent again within ten minutes it counts once"
 
+Answer = TypeVar("Answer")
 StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
 
 
@@ -113,8 +112,8 @@ class ResearchClient:
     ) -> "ResearchHandle":
         """Start a run, or attach (`handle.attached`) to the open run of this id.
 
-        Raises `RunFinished` when `reuse` forbids to use the id again, `IdInUse` when the open run is another tenant's,
-        pydantic's ValidationError for a bad request, `ServerUnreachable`.
+        Raises `RunClosed` when `reuse` forbids to use the id again, pydantic's ValidationError for a bad request,
+        `ServerUnreachable`.
         """
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         handle = self.handle(research_id)
@@ -134,9 +133,7 @@ class ResearchClient:
             )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
-                raise RunFinished(f"a run {research_id} exists and has ended") from error
-            if await handle.tenant() != valid.tenant:
-                raise IdInUse(f"the id {research_id} cannot be used: choose another one") from error
+                raise RunClosed(f"a run {research_id} exists and has ended: choose another id") from error
             handle.attached = True
         except RPCError as error:
             raise _rpc_failure(error, research_id) from error
@@ -181,7 +178,7 @@ class ResearchHandle:
 
     async def status(self) -> ResearchStatus:
         """Query the state of the run, with the newest state of its agents."""
-        status: ResearchStatus = await self._query(names.STATUS, ResearchStatus)
+        status = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
         awaiting = await self._with_retries(status) if status.awaiting else []
         return status.model_copy(update={"agents": agents, "awaiting": awaiting})
@@ -210,8 +207,7 @@ class ResearchHandle:
 
     async def events(self, after: int = 0) -> EventPage:
         """Query at most 200 events behind the cursor `after`, and the next cursor."""
-        page: EventPage = await self._query(names.EVENTS, EventPage, after)
-        return page
+        return await self._query(names.EVENTS, EventPage, after)
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
         """Yield the events behind a cursor, as they come, until the run is over.
@@ -257,25 +253,20 @@ class ResearchHandle:
 
     async def report(self) -> ResearchResult | ReportDraft | None:
         """Query the result, or the newest draft; None before the first draft."""
-        written: ResearchResult | ReportDraft | None = await self._query(
-            names.REPORT, ResearchResult | ReportDraft | None
-        )
-        return written
+        written: Any = ResearchResult | ReportDraft | None
+        return cast("ResearchResult | ReportDraft | None", await self._query(names.REPORT, written))
 
     async def decisions(self) -> list[AgentDecision]:
         """Query the decision log."""
-        log: list[AgentDecision] = await self._query(names.DECISIONS, list[AgentDecision])
-        return log
+        return await self._query(names.DECISIONS, list[AgentDecision])
 
     async def sources(self) -> list[Source]:
         """Query every source as the workflow knows it; the document `session.json` has all details."""
-        known: list[Source] = await self._query(names.SOURCES, list[Source])
-        return known
+        return await self._query(names.SOURCES, list[Source])
 
     async def session(self) -> ResearchState:
         """Query the state as the workflow knows it; the document `session.json` has all details."""
-        state: ResearchState = await self._query(names.SESSION, ResearchState)
-        return state
+        return await self._query(names.SESSION, ResearchState)
 
     async def steer(self, text: str) -> str:
         """Give guidance; returns the reaction of the run. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
@@ -287,8 +278,7 @@ class ResearchHandle:
 
     async def plan(self) -> PlanAnswer:
         """Query the plan, its approved version, and the open question to a person."""
-        known: PlanAnswer = await self._query(names.PLAN, PlanAnswer)
-        return known
+        return await self._query(names.PLAN, PlanAnswer)
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
         """Answer the open questions in their order; without any answer the run continues without.
@@ -345,30 +335,16 @@ class ResearchHandle:
 
         Raises `RunUnknown`, `ServerUnreachable`.
         """
-        question = (await self._request()).get("query")
-        return question if isinstance(question, str) else None
-
-    async def tenant(self) -> str | None:
-        """Read the tenant of the newest run from the server; None where its request cannot be read.
-
-        Raises `RunUnknown`, `ServerUnreachable`.
-        """
-        request = await self._request()
-        tenant = request.get("tenant", DEFAULT_TENANT) if request else None
-        return tenant if isinstance(tenant, str) else None
-
-    async def _request(self) -> dict[str, Any]:
-        """Read the request of the newest run from its history; empty where it cannot be read."""
         try:
             begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
+            payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
+            (request,) = await self._client.data_converter.decode(payloads, [dict])
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
-        try:
-            (request,) = await self._client.data_converter.decode(payloads, [dict])
         except UNREADABLE:
-            return {}
-        return request if isinstance(request, dict) else {}
+            return None
+        question = request.get("query") if isinstance(request, dict) else None
+        return question if isinstance(question, str) else None
 
     async def result(self) -> ResearchResult:
         """Wait for the end; gives a `ResearchResult` for every outcome (see `run_results`).
@@ -388,10 +364,11 @@ class ResearchHandle:
             return result
         return with_stored(result, await self._stored_result(self.research_id))
 
-    async def _query(self, query: str, answer: Any, *arguments: object) -> Any:
+    async def _query(self, query: str, answer: type[Answer], *arguments: object) -> Answer:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._run.query(query, args=arguments, result_type=answer)
+                found: Answer = await self._run.query(query, args=arguments, result_type=answer)
+                return found
         except TimeoutError as error:
             raise await self._silence() from error
         except WorkflowQueryFailedError as error:

@@ -31,7 +31,7 @@ from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import IsolatedCalls
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.sessions import SAFE_ID
-from workers.private_files import umask_of_person
+from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
 EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
@@ -68,7 +68,7 @@ async def audit(
     if target.endswith(".zip"):
         name, result = await _audit_bundle(Path(target))
     else:
-        async with open_context(Flags(config=config), reads_only=True) as context:
+        async with open_context(Flags(config=config)) as context:
             name, result = await _audit_archived(context, target)
     if as_json:
         print_json(asdict(result) | {"passed": result.passed, "research_id": name})
@@ -251,7 +251,7 @@ async def export(
         raise CommandError(f"a {form} is no text for a terminal: name a file with --out FILE.{form}")
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         try:
             if form is None:
                 research_id, data = await _bundle(context, target, quotes_only=quotes_only)
@@ -263,7 +263,8 @@ async def export(
     if out is None:
         print_bytes(data)
     else:
-        write_atomically(out, data, umask=umask_of_person())
+        with files_of_person():
+            write_atomically(out, data)
         print_progress(str(out))
     return ExitCode.COMPLETED
 

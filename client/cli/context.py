@@ -31,7 +31,7 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
 from providers.storage.stored_records import Records, open_records
-from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
+from workers.dev_server import ServerError, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -134,10 +134,8 @@ class CommandContext:
 
     settings: Settings
     stores: Stores
-    reads_only: bool = False
-    """True for a command that shows stored runs where a cluster does not answer."""
-    server_away: bool = False
-    """True after a cluster did not answer: then it is unknown which runs go on."""
+    server_away: str = ""
+    """Why the cluster does not answer: then it is unknown which runs go on."""
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
@@ -149,17 +147,14 @@ class CommandContext:
         return await self._connect(start=True)
 
     async def recover(self) -> None:
-        """Start the dev server again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
+        """Start the dev server again. Raises `CommandError` if its port was taken, `ServerError`."""
         await asyncio.sleep(0.5)
         server = await ensure_server(self.settings.home)
         if server.address != self._address:
-            raise ServerMovedError(server.address)
+            raise CommandError("the server moved to another port: see `research list`, then `research resume ID`")
 
     async def client_if_running(self) -> ResearchClient | None:
-        """Connect if a server runs; None without one, and where a cluster is away and stored runs are enough.
-
-        Raises `ServerError` for a cluster that does not answer.
-        """
+        """Connect if a server runs; None without one, and where a cluster does not answer."""
         if self._client is not None or self.server_away:
             return self._client
         if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
@@ -167,17 +162,15 @@ class CommandContext:
         try:
             return await self._connect(start=False)
         except ServerError as error:
-            if not self.reads_only:
-                raise
-            self.server_away = True
-            print_hint(f"{error}; showing what is stored: an open run appears as of its last checkpoint")
+            self.server_away = str(error)
+            print_hint(f"{error}; what is stored is still there: an open run appears as of its last checkpoint")
             return None
 
     async def running_client(self) -> ResearchClient:
         """Connect to the running server. Raises `CommandError` without one."""
         client = await self.client_if_running()
         if client is None:
-            raise CommandError(NO_SERVER, ExitCode.FAILED)
+            raise CommandError(self.server_away or NO_SERVER, ExitCode.FAILED)
         return client
 
     async def server_runs(self) -> list[ServerRun]:
@@ -278,12 +271,6 @@ class RunInfo:
             return self.resolved.query
         return None if self.handle is None else await self.handle.question()
 
-    async def tenant(self) -> str | None:
-        """Give its tenant, stored or from the server."""
-        if self.resolved is not None:
-            return self.resolved.tenant
-        return None if self.handle is None else await self.handle.tenant()
-
     async def result(self) -> ResearchResult | None:
         """Give its result, stored or from the server (of a run that never began); None while it is not over."""
         if self.state is not None:
@@ -292,7 +279,7 @@ class RunInfo:
 
 
 @asynccontextmanager
-async def open_context(flags: Flags, *, reads_only: bool = False) -> AsyncIterator[CommandContext]:
+async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
     """Open the context of one command. Raises `SettingsError`."""
     settings = load_settings(flags)
     # Warnings go to standard error; by default structlog prints to standard output, which is for the result.
@@ -303,7 +290,7 @@ async def open_context(flags: Flags, *, reads_only: bool = False) -> AsyncIterat
     )
     async with AsyncExitStack() as stack:
         try:
-            yield CommandContext(settings, Stores(settings, stack), reads_only)
+            yield CommandContext(settings, Stores(settings, stack))
         finally:
             detach_server(settings.home)
 

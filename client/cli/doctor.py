@@ -1,7 +1,6 @@
 """`doctor`: report what is configured, reachable, missing or stuck, each with its remedy; try one read or search."""
 
 import asyncio
-import os
 import platform
 import re
 import secrets
@@ -17,7 +16,7 @@ from temporalio.client import RPCError
 
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
-from client.cli.corpus import find_corpus, index_corpus, summary
+from client.cli.corpus import find_corpus, index_corpus
 from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Corpus
 from client.cli.output import print_json, print_progress, print_result
@@ -27,12 +26,11 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.texts import plural
 from contracts.vocabulary import Tier
-from providers.errors import CorpusUnknown, ProviderError, SourceUnreadable
+from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import probe, probe_address
 from providers.storage.content import hash_of
-from workers.dev_server import ServerError
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
@@ -109,14 +107,13 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield await asyncio.to_thread(_check_home, settings.home)
     notices = settings.notices()
     yield Check("settings", "warn" if notices else "ok", f"digest {settings.digest()}", "; ".join(notices))
-    for check in [*await _check_models(settings), *await _check_corpora(context)]:
+    for check in await _check_models(settings):
         yield check
     yield await _check_web_search(settings)
     yield await _check_shared_state(settings)
-    try:
-        client = await context.client_if_running()
-    except ServerError as error:
-        yield Check("server", "fail", str(error), "check TEMPORAL_ADDRESS and the network")
+    client = await context.client_if_running()
+    if context.server_away:
+        yield Check("server", "fail", context.server_away, "check TEMPORAL_ADDRESS and the network")
         return
     if client is None:
         yield Check("server", "ok", "not running; `research run` and `research serve` start it")
@@ -141,22 +138,6 @@ def _check_home(home: Path) -> Check:
         return Check("home", "fail", found, "set RESEARCH_HOME to another folder")
     remedy = "make room, or set RESEARCH_HOME to another disk" if free < LOW_SPACE_BYTES else ""
     return Check("home", "warn" if remedy else "ok", f"{home}, {free / 1e9:.1f} GB free", remedy)
-
-
-async def _check_corpora(context: CommandContext) -> list[Check]:
-    library, checks = await context.stores.corpora(), []
-    for name, folder in (await context.stores.corpus_folders()).items():
-        try:
-            if not os.access(folder, os.R_OK | os.X_OK):
-                raise CorpusUnknown(f"{folder} is gone or cannot be read")
-            snapshot = await library.describe(name)
-        except ProviderError as error:
-            remedy = f"restore the folder, or: research corpus remove {name}"
-            checks.append(Check("corpus", "fail", f"{name}: {error}", remedy))
-        else:
-            found = f"{name}: {summary(snapshot) if snapshot.indexed_at else 'not indexed yet'} in {folder}"
-            checks.append(Check("corpus", "ok", found))
-    return checks or [Check("corpora", "ok", "none yet", 'research run "…" --corpus ./folder')]
 
 
 async def _check_models(settings: Settings) -> list[Check]:

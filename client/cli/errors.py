@@ -77,7 +77,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
         return f"invalid configuration:\n{error}", ExitCode.USAGE
     usage = (
         *(PortUnusableError, UnknownPoolError),
-        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.RunFinished, client.MessageRefused),
+        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.MessageRefused),
         *(providers.CorpusUnknown, providers.InvalidCall, providers.NotConfigured, providers.SourceUnreadable),
     )
     if isinstance(error, usage):

@@ -20,7 +20,7 @@ from contracts.outcome import AgentDecision
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus
-from workers.private_files import files_of_person, umask_of_person
+from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
 SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
@@ -43,14 +43,15 @@ async def report(
     """
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         data = (await _load_documents(context, await context.find(given))).get(form)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is None:
         print_bytes(data)
     else:
-        write_atomically(out, data, umask=umask_of_person())
+        with files_of_person():
+            write_atomically(out, data)
         print_progress(str(out))
     return ExitCode.COMPLETED
 
@@ -61,7 +62,7 @@ async def open_report(given: RunId = "last", *, config: ConfigFile = None) -> in
 
     research open last
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
         paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
@@ -88,7 +89,7 @@ async def sources(
     research sources last
     research sources last 1                the text that the report cites as [1], exactly as it was quoted
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         state = await context.full_state(await context.find(given))
         if source_id is not None:
             source = find_source(state, source_id)
@@ -113,7 +114,7 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
 
     research decisions last
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         state = await context.full_state(await context.find(given))
     if as_json:
         print_json([each.model_dump(mode="json") for each in state.decisions])

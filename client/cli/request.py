@@ -61,21 +61,16 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
 
 def read_request_file(path: Path) -> dict[str, Any]:
     """Read a request as JSON, from standard input for `-`. Raises `CommandError`."""
-    size, name = LARGEST_REQUEST + 1, f"the request file {path}"
     if path == Path("-"):
-        if sys.stdin.isatty():
-            raise CommandError("--request - reads standard input, and that is a terminal: pipe a request into it")
-        data, name = sys.stdin.buffer.read(size), "the request on standard input"
+        data, name = sys.stdin.buffer.read(LARGEST_REQUEST), "the request on standard input"
     else:
-        data = read_start(path, size, "the request file")
-    if len(data) > LARGEST_REQUEST:
-        raise CommandError(f"{name} is larger than {LARGEST_REQUEST:,} bytes: name a file with one request")
+        data, name = read_start(path, LARGEST_REQUEST, "the request file"), f"the request file {path}"
     try:
         value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{name} is no valid JSON: {error}") from None
+    except (ValueError, RecursionError):
+        value = None
     if not isinstance(value, dict):
-        raise CommandError(f'{name} must be one JSON object, like {{"query": "…"}}')
+        raise CommandError(f'{name} must be one JSON object of at most {LARGEST_REQUEST:,} bytes: {{"query": "…"}}')
     return value
 
 

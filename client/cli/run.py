@@ -1,6 +1,5 @@
 """`run`, `ask`, `start` and `resume`: from a question to the files of its report."""
 
-import asyncio
 import logging
 import shlex
 from collections.abc import AsyncIterator
@@ -32,7 +31,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
 from workers.composition import compose
-from workers.dev_server import ServerMovedError, describe_server
+from workers.dev_server import describe_server
 from workers.pools import run_pools
 from workers.private_files import files_of_person
 from workers.process import end_if_stalled
@@ -82,7 +81,7 @@ async def ask(
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
-    async with open_context(options.flags(), reads_only=True) as context:
+    async with open_context(options.flags()) as context:
         before = await context.find(earlier)
     if before.resolved is None:
         raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
@@ -164,12 +163,7 @@ async def _run(options: RunOptions, *, follow: bool = True) -> int:
 
 
 async def check_request(run: RunInfo, request: ResearchRequest) -> None:
-    """Raise `CommandError` where the id of a request belongs to another tenant or question."""
-    tenant = await run.tenant()
-    if tenant is not None and tenant != request.tenant:
-        raise CommandError(
-            f"the id {run.research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
-        )
+    """Raise `CommandError` where the id of a request belongs to another question."""
     question = await run.question()
     if question is not None and normalized_text(request.query) != normalized_text(question):
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
@@ -221,15 +215,16 @@ class RunCommand:
 
     async def execute(self) -> int:
         """Start the run, show it until it is over or detached from, write its report; the exit code."""
-        client = await self._prepare()
-        while True:
-            try:
-                result = await self._follow(client)
-            except ServerMovedError:
-                print_progress("the server moved to another port: continuing there")
-                client = await self.context.ensured_client()
-                continue
-            return self._detach() if result is None else await self._write_report(result)
+        context, settings, quiet = self.context, self.context.settings, self.options.quiet
+        ensure_folder(settings.home, SET_HOME)
+        if self.options.out is not None:
+            with files_of_person():
+                ensure_folder(self.options.out, "choose another --out")
+        await self._update_index()
+        if not quiet and not settings.uses_cluster and describe_server(settings.home) is None:
+            print_progress("starting the server")
+        result = await self._follow(await context.ensured_client())
+        return self._detach() if result is None else await self._write_report(result)
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""
@@ -260,23 +255,6 @@ class RunCommand:
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
         return f"research resume {self.research_id}{named}"
-
-    async def _prepare(self) -> ResearchClient:
-        """Bring the index up to date while the server starts."""
-        settings, out = self.context.settings, self.options.out
-        ensure_folder(settings.home, SET_HOME)
-        if out is not None:
-            with files_of_person():
-                ensure_folder(out, "choose another --out")
-        if not self.options.quiet and not settings.uses_cluster and describe_server(settings.home) is None:
-            print_progress("starting the server")
-        connecting = asyncio.create_task(self.context.ensured_client())
-        try:
-            await self._update_index()
-            return await connecting
-        finally:
-            connecting.cancel()
-            await asyncio.gather(connecting, return_exceptions=True)
 
     async def _update_index(self) -> None:
         """Register the folder of the run and update its index; a cluster's workers do that themselves."""
@@ -332,7 +310,7 @@ class RunCommand:
 async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
 ) -> StartedRun:
-    """Start, join or resume the run of this id. Raises `CommandError` for another question or tenant."""
+    """Start, join or resume the run of this id. Raises `CommandError` for another question."""
     known = await context.load_run(research_id)
     await check_request(known, request)
     if known.running:

@@ -70,7 +70,7 @@ async def plan(
     if edit and set_file is not None:
         raise CommandError("--edit and --set exclude each other: use one of them")
     changes = edit or set_file is not None
-    async with open_context(Flags(config=config), reads_only=not changes) as context:
+    async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
         research_id, known = run.research_id, await _load_plan(run)
         if not changes:

@@ -70,7 +70,7 @@ async def watch(
     research watch last
     research watch 7k3f --then "notify-send done"
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
         research_id = run.research_id
         if run.handle is None or not run.running:
@@ -169,7 +169,7 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
     research status last
     research status 7k3f --json
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         known, note = await find_status(context, await context.find(given))
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
@@ -243,7 +243,7 @@ async def list_runs(
     research list
     research list --query vacuum --json
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         rows = await _rows(context)
     shown = [row for row in rows if text.casefold() in row.query.casefold()][:limit]
     if as_json:

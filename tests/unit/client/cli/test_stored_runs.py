@@ -131,18 +131,15 @@ def test_a_stored_run_always_has_an_outcome() -> None:
 class Server:
     """Stands for context, client and handle of one run."""
 
-    def __init__(self, state: ResearchState | None, running_tenant: str | None = None) -> None:
+    def __init__(self, state: ResearchState, *, running: bool) -> None:
         self.state = state
-        self.running_tenant = running_tenant
+        self.running = running
 
     async def load_run(self, research_id: str) -> RunInfo:
-        return RunInfo(research_id, self.state, self, self.running_tenant is not None)  # type: ignore[arg-type]
+        return RunInfo(research_id, self.state, self, self.running)  # type: ignore[arg-type]
 
     def handle(self, _: str) -> "Server":
         return self
-
-    async def tenant(self) -> str | None:
-        return self.running_tenant
 
     async def question(self) -> str:
         return QUESTION
@@ -151,18 +148,14 @@ class Server:
         return self
 
 
-@pytest.mark.parametrize("tenants", [("acme", None), (None, "acme"), ("acme", "acme")], ids=["stored", "runs", "both"])
-async def test_an_id_of_another_tenant_or_question_cannot_be_used(tenants: tuple[str | None, str | None]) -> None:
+@pytest.mark.parametrize("running", [True, False])
+async def test_an_id_of_another_question_cannot_be_used(running: bool) -> None:
     """The run is neither joined nor resumed, and nothing of its question or result is revealed."""
-    state = None if tenants[0] is None else states.state(resolved=states.resolved(tenant=tenants[0]))
-    server: Any = Server(state, tenants[1])
-    with pytest.raises(CommandError) as caught:
-        await start_run(server, server, ResearchRequest(query="Something else?", tenant="other"), "r-1")
-    assert str(caught.value) == "the id r-1 cannot be used with this tenant: leave tenant out, or --id for a new run"
-    with pytest.raises(CommandError, match="belongs to another question"):
-        await start_run(server, server, ResearchRequest(query="Something else?", tenant="acme"), "r-1")
-    started = await start_run(server, server, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")
-    assert started.how == ("resumed" if tenants[1] is None else "joined")
+    server: Any = Server(states.state(), running=running)
+    with pytest.raises(CommandError, match=r"^the id r-1 belongs to another question: leave --id out for a new run$"):
+        await start_run(server, server, ResearchRequest(query="Something else?"), "r-1")
+    started = await start_run(server, server, ResearchRequest(query=QUESTION), "r-1")
+    assert started.how == ("joined" if running else "resumed")
 
 
 def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
