@@ -10,11 +10,7 @@ class ServerUnreachable(ClientError):
 
 
 class NoWorker(ClientError):
-    """No worker polls the queue of the message."""
-
-
-class WorkerStuck(ClientError):
-    """Workers poll, and the run does not answer."""
+    """No worker polls the queue of the message, or none answers."""
 
 
 class RunUnknown(ClientError):

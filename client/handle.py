@@ -37,7 +37,6 @@ from client.client_errors import (
     RunForeign,
     RunUnknown,
     ServerUnreachable,
-    WorkerStuck,
 )
 from client.run_results import result_of_failure, with_stored
 from contracts import names
@@ -307,15 +306,8 @@ class ResearchHandle:
 
     async def cancel(self) -> None:
         """Cancel the run, which saves its state; no effect on one that is over."""
-        await self._end(self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
-
-    async def terminate(self, reason: str = "ended by hand") -> None:
-        """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
-        await self._end(self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
-
-    async def _end(self, request: Awaitable[None]) -> None:
         try:
-            await request
+            await self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
         except RPCError as error:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
@@ -399,20 +391,18 @@ class ResearchHandle:
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _silence(self, consequence: str = "") -> NoWorker | WorkerStuck | ServerUnreachable:
+    async def _silence(self, consequence: str = "") -> NoWorker | ServerUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
             return ServerUnreachable(f"the server stopped answering: start it with `research serve`{consequence}")
-        if pollers:
-            return WorkerStuck(
-                f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s, although a worker polled "
-                f"within a minute: start one with `research serve`, or see `research doctor`{consequence}"
-            )
-        return NoWorker(
-            f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "
-            f"or `research worker` (a cluster){consequence}"
+        problem = (
+            f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s: see `research doctor`, or"
+            if pollers
+            else f"no worker is polling {names.WORKFLOWS_QUEUE}:"
         )
+        remedy = "start one with `research serve` (this machine) or `research worker` (a cluster)"
+        return NoWorker(f"{problem} {remedy}{consequence}")
 
 
 def refusal_text(error: WorkflowUpdateFailedError) -> str:

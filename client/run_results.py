@@ -61,14 +61,12 @@ def bare_status(result: ResearchResult, question: str) -> ResearchStatus:
 
 
 def with_stored(result: ResearchResult, stored: ResearchResult | None) -> ResearchResult:
-    """Add the stored result: all of it if it has the same outcome, else its counts and usage."""
+    """Take the stored result, with the outcome and the explanation of the server."""
     if stored is None:
         return result
-    if stored.outcome is result.outcome:
-        both = [*stored.limitations, *(text for text in result.limitations if text not in stored.limitations)]
-        return stored.model_copy(update={"limitations": both})
-    known = ("counts", "usage", "degraded", "failed_branches", "started_at", "resumable")
-    return result.model_copy(update={name: getattr(stored, name) for name in known})
+    ended = {} if stored.outcome is result.outcome else {"outcome": result.outcome, "stop_reason": result.stop_reason}
+    limitations = list(dict.fromkeys([*stored.limitations, *result.limitations]))
+    return stored.model_copy(update={**ended, "limitations": limitations})
 
 
 def reasons_of(result: ResearchResult) -> list[str]:

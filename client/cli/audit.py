@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile
-from client.cli.output import print_bytes, print_json, print_progress, print_result
+from client.cli.output import print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, compose_bundle, text_path
@@ -34,12 +33,13 @@ from providers.storage.sessions import SAFE_ID
 from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
-EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
-    "docx": to_docx,
-    "pdf": to_pdf,
-    "bibtex": to_bibtex,
-    "csl": to_csl,
+EXPORTS: Final[dict[str, tuple[Callable[[Report], bytes], str]]] = {
+    "docx": (to_docx, ".docx"),
+    "pdf": (to_pdf, ".pdf"),
+    "bibtex": (to_bibtex, ".bib"),
+    "csl": (to_csl, ".csl.json"),
 }
+"""Formats beside a bundle, with the suffixes of their files."""
 
 SHOWN_PROBLEMS: Final = 50
 
@@ -225,7 +225,7 @@ async def export(
         str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="write it there; a bundle else into ID.zip here")
+        Path | None, typer.Option("--out", metavar="FILE", help="write it there [ID with the format's suffix]")
     ] = None,
     config: ConfigFile = None,
 ) -> int:
@@ -237,9 +237,8 @@ async def export(
 
     research export last --bundle                          (ID.zip in this folder)
     research export last --bundle --quotes-only --out vacuum.zip
-    research export last --format docx --out vacuum.docx
+    research export last --format docx                     (ID.docx; also pdf, bibtex, csl)
     research export last --format pdf --out vacuum.pdf
-    research export last --format bibtex > vacuum.bib      (or csl: CSL-JSON)
     """
     if bundle == (form is not None):
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
@@ -247,25 +246,22 @@ async def export(
         raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
     if quotes_only and not bundle:
         raise CommandError("--quotes-only belongs to --bundle: add it")
-    if out is None and form in ("docx", "pdf") and sys.stdout.isatty():
-        raise CommandError(f"a {form} is no text for a terminal: name a file with --out FILE.{form}")
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
     async with open_context(Flags(config=config)) as context:
         try:
             if form is None:
-                research_id, data = await _bundle(context, target, quotes_only=quotes_only)
-                out = out or Path(f"{research_id}.zip")
+                name, data = await _bundle(context, target, quotes_only=quotes_only)
             else:
-                data = await asyncio.to_thread(EXPORTS[form], read_report(await _load_report(context, target)))
+                make, suffix = EXPORTS[form]
+                report = read_report(await _load_report(context, target))
+                name, data = report.research_id + suffix, await asyncio.to_thread(make, report)
         except ReportUnusable as error:
             raise CommandError(str(error)) from None
-    if out is None:
-        print_bytes(data)
-    else:
-        with files_of_person():
-            write_atomically(out, data)
-        print_progress(str(out))
+    out = out or Path(Path(name).name)  # a file of others may have any id
+    with files_of_person():
+        write_atomically(out, data)
+    print_progress(str(out))
     return ExitCode.COMPLETED
 
 
@@ -289,7 +285,7 @@ async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]
 
 
 async def _bundle(context: CommandContext, target: str, *, quotes_only: bool) -> tuple[str, bytes]:
-    """Give the id of a run and its bundle. Raises `CommandError`."""
+    """Give the name of a file, and the bundle of a run. Raises `CommandError`."""
     run = await context.find(target)
     research_id, forms = run.research_id, await _load_forms(context, run)
     report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
@@ -308,4 +304,4 @@ async def _bundle(context: CommandContext, target: str, *, quotes_only: bool) ->
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
     version = report.product_version
     data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only)
-    return research_id, data
+    return f"{research_id}.zip", data

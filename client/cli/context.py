@@ -337,24 +337,21 @@ def resolve_id(given: str, known: Sequence[str]) -> str:
         return matches[0]
     if not matches:
         raise CommandError(f"there is no run {quote(given)}: see `research list`")
-    more = "" if len(matches) <= 5 else f" and {len(matches) - 5} more"
-    raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}{more}; give more of the id")
+    raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
 
 
 async def _list_runs(client: ResearchClient) -> list[ServerRun]:
-    found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS)
-    runs: list[ServerRun] = []
+    newest: dict[str, ServerRun] = {}
     try:
-        async for run in found:
-            status = run.status.name.lower() if run.status else ""
-            runs += [ServerRun(run.id, status, run.start_time.isoformat())]
+        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):
+            listed = ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat())
+            known = newest.get(run.id)
+            # Any program may start workflows there, with any id.
+            if SAFE_ID.fullmatch(run.id) and (known is None or known.started_at < listed.started_at):
+                newest[run.id] = listed
     except ValueError:
         print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
-    runs = [run for run in runs if SAFE_ID.fullmatch(run.research_id)]  # any program may start workflows there
-    newest: dict[str, ServerRun] = {}
-    for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
-        newest.setdefault(listed.research_id, listed)
-    return list(newest.values())
+    return sorted(newest.values(), key=lambda run: run.started_at, reverse=True)
 
 
 def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:

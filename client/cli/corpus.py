@@ -65,15 +65,12 @@ async def add_corpus(
 
 
 @corpus.command("list")
-async def list_corpora(*, as_json: AsJson = False, config: ConfigFile = None) -> int:
+async def list_corpora(*, config: ConfigFile = None) -> int:
     """List the corpora known here with their folders."""
     async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
         rows = [(await library.describe(name), _folder_words(folders[name])) for name in sorted(folders)]
-    if as_json:
-        print_json([snapshot.model_dump(mode="json") | {"folder": folder} for snapshot, folder in rows])
-        return ExitCode.COMPLETED
     for snapshot, folder in rows:
         print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}"))
     if not rows:

@@ -41,7 +41,6 @@ STUCK_ATTEMPTS: Final = 3
 EXAMINED_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
 SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
-LONGEST_QUERY: Final = 2_000  # characters; more than any service takes
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 """A URL, also a malformed one; one letter before the colon is a drive."""
 
@@ -206,8 +205,8 @@ async def _check_runs(client: ResearchClient) -> Check:
     if not stuck:
         return Check("runs", "ok", "none is stuck")
     remedy = (
-        "start workers of the version that began the run; or end it and continue from its last checkpoint: "
-        "research cancel ID --force, then research resume ID"
+        "start workers of the version that began the run; or terminate it in the web UI and continue from its last "
+        "checkpoint: research resume ID"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
 
@@ -264,8 +263,6 @@ async def _try_search(
     context: CommandContext, query: str, corpus: str | None, provider: str | None, *, as_json: bool
 ) -> int:
     """Send one query to a corpus or a provider as a worker does. Raises `CommandError`."""
-    if not query.strip() or len(query) > LONGEST_QUERY:
-        raise CommandError(f"the query must have 1 to {LONGEST_QUERY:,} characters, and has {len(query):,}")
     if (corpus is None) == (provider is None):
         raise CommandError("name one place to search: --corpus ./folder, --corpus NAME or --provider NAME")
     request = SearchRequest(

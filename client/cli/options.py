@@ -135,17 +135,19 @@ class Commands(typer.Typer):
     def command(self, name: str, *, without: Collection[str] = ()) -> Callable[[Any], Any]:  # type: ignore[override]
         """Register a coroutine function as a command.
 
-        One that takes `RunOptions` gets all of them on its command line, except those that it is `without`.
+        The fields of its parameter `options`, a dataclass, become options of the command line, except those that it is
+        `without`.
         """
 
         def register(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., Coroutine[Any, Any, int]]:
             parameters = {each.name: each for each in inspect.signature(work).parameters.values()}
-            shared = {} if parameters.pop("options", None) is None else _parameters_of(RunOptions, without)
+            options = parameters.pop("options", None)
+            shared = {} if options is None else _parameters_of(options.annotation, without)
 
             @functools.wraps(work)
             def call(**given: Any) -> None:
-                if shared:
-                    given["options"] = RunOptions(**{name: given.pop(name) for name in shared})
+                if options is not None:
+                    given["options"] = options.annotation(**{name: given.pop(name) for name in shared})
                 raise typer.Exit(run_guarded(lambda: run_to_end(work(**given))))
 
             call.__signature__ = inspect.Signature([*parameters.values(), *shared.values()])  # type: ignore[attr-defined]
@@ -155,7 +157,7 @@ class Commands(typer.Typer):
         return register
 
 
-def _parameters_of(options: type[RunOptions], without: Collection[str]) -> dict[str, inspect.Parameter]:
+def _parameters_of(options: Any, without: Collection[str]) -> dict[str, inspect.Parameter]:
     """Give the fields of the options as parameters of a function."""
     return {
         each.name: inspect.Parameter(

@@ -98,19 +98,14 @@ def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Se
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
     """Word the limits of a run, with that of its cost if it is `paid`."""
-    steps, iterations = plural(limits.max_steps, "step"), plural(limits.max_iterations, "iteration")
-    queries = plural(limits.max_sub_queries, "sub-query")
-    unit = "hours" if limits.deadline_seconds >= 3_600 else "minutes"
-    parts = [
-        f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}",
-        plural(limits.max_sources, "source"),
-        f"{duration(limits.deadline_seconds)} {unit}",
-    ]
+    steps, queries = plural(limits.max_steps, "step"), plural(limits.max_sub_queries, "sub-query")
+    iterations = plural(limits.max_iterations, "iteration")
+    work = f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}"
     amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
-    parts += [plural(amount, noun) for amount, noun in amounts if amount is not None]
-    if limits.max_cost_usd is not None and paid:
-        parts.append(f"{limits.max_cost_usd:.2f} USD")
-    return ", ".join(parts)
+    parts = [plural(amount, noun) for amount, noun in amounts if amount is not None]
+    cost = [f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else []
+    time = f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}"
+    return ", ".join([work, plural(limits.max_sources, "source"), time, *parts, *cost])
 
 
 # --- resolving ---------------------------------------------------------------------------------------------------

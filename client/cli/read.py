@@ -14,7 +14,7 @@ from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically, write_report
 from client.run_results import refusal_of
-from client.view.words import local_clock, printable
+from client.view.words import CLOCK, local_time, printable
 from contracts.evidence import ReportDraft, Source
 from contracts.outcome import AgentDecision
 from contracts.state import ResearchState
@@ -181,5 +181,5 @@ def _decision_line(decision: AgentDecision) -> Text:
     details += [f"{name.replace('_', ' ')} {known[name]}" for name in SHOWN_FIGURES if name in known]
     text = "  ".join(filter(None, (" · ".join(map(printable, details)), printable(decision.rationale))))
     action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
-    line = Text(f"{decision.seq:>3}  {local_clock(decision.timestamp)}  {phase:<14} {action}")
+    line = Text(f"{decision.seq:>3}  {local_time(decision.timestamp, CLOCK)}  {phase:<14} {action}")
     return line.append(f"  {text}" if text else "", "dim")

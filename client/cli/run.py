@@ -196,14 +196,6 @@ def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str,
 
 
 @dataclass(frozen=True)
-class StartedRun:
-    """A handle on a run, and how the command got it: `started`, `joined` or `resumed`."""
-
-    handle: ResearchHandle
-    how: str
-
-
-@dataclass(frozen=True)
 class RunCommand:
     """The work of a command for one run, from its start to the files of its report."""
 
@@ -230,13 +222,13 @@ class RunCommand:
         """Start the run on the running server and print its id."""
         client = await self.context.running_client()
         await self._update_index()
-        started = await start_run(self.context, client, self.wanted.request, self.research_id)
+        _, how = await start_run(self.context, client, self.wanted.request, self.research_id)
         if self.options.as_json:
-            print_json({"research_id": self.research_id, "how": started.how})
+            print_json({"research_id": self.research_id, "how": how})
         else:
             print_result(self.research_id)
             if not self.options.quiet:
-                print_hint(f"{started.how} · research watch {self.research_id}")
+                print_hint(f"{how} · research watch {self.research_id}")
         if not await client.polled_by(WORKFLOWS_QUEUE):
             print_hint("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
@@ -269,20 +261,20 @@ class RunCommand:
         """Work for the run and show it until it is over; None after Ctrl-C."""
         context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
         async with _local_workers(context, client), first_interrupt() as interrupt:
-            started = await start_run(context, client, self.wanted.request, self.research_id)
+            handle, how = await start_run(context, client, self.wanted.request, self.research_id)
             if not options.quiet:
-                print_progress(f"{self.research_id} {started.how}")
-            if started.how == "joined" and options.assignments:
+                print_progress(f"{self.research_id} {how}")
+            if how == "joined" and options.assignments:
                 print_progress("--set is ignored when joining a run: its limits stay")
             if self.report_now:
-                await started.handle.stop_and_report()
+                await handle.stop_and_report()
             key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
             hint = HINT.format(key=key, id=self.research_id)
-            frame = Frame(self.research_id, self.wanted.request.query, context.web_address(self.research_id), hint=hint)
+            frame = Frame(context.web_address(self.research_id), hint=hint)
             sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
-            ask = asker(started.handle, quiet=options.quiet or options.as_json)
+            ask = asker(handle, quiet=options.quiet or options.as_json)
             recover = None if cluster else context.recover
-            return await follow_run(started.handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
+            return await follow_run(handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
 
     def _detach(self) -> int:
         """Print how to continue, after Ctrl-C."""
@@ -309,15 +301,15 @@ class RunCommand:
 
 async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
-) -> StartedRun:
-    """Start, join or resume the run of this id. Raises `CommandError` for another question."""
+) -> tuple[ResearchHandle, str]:
+    """Start, join or resume the run of this id, and say which. Raises `CommandError` for another question."""
     known = await context.load_run(research_id)
     await check_request(known, request)
     if known.running:
-        return StartedRun(client.handle(research_id), "joined")
+        return client.handle(research_id), "joined"
     if known.state is None or known.resolved is None:
-        return StartedRun(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
-    return StartedRun(await client.resume(request, research_id, after=last_outcome(known.state)), "resumed")
+        return await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started"
+    return await client.resume(request, research_id, after=last_outcome(known.state)), "resumed"
 
 
 @asynccontextmanager

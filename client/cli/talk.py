@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from client.cli.context import RunInfo, open_context
-from client.cli.errors import CommandError, ExitCode, reason_of
+from client.cli.corpus import read_start
+from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_hint, print_json, print_progress, print_result
 from client.client_errors import ClientError, MessageRefused
@@ -25,8 +26,9 @@ from client.view.words import local_time, printable
 from contracts.parse_request import error_lines
 from contracts.plan import PlanAnswer, PlanRevision, Waiting, WaitKind
 from workers.settings.loading import Flags, editor_command
+from workflows.status import plan_of
 
-LARGEST_PLAN: Final = 200_000  # characters
+LARGEST_PLAN: Final = 200_000  # bytes
 PLAN_HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are ignored.
 # The text before the first "-" is the brief; each line that begins with "-" is a sub-query or a step, in their order.
@@ -69,28 +71,24 @@ async def plan(
     """
     if edit and set_file is not None:
         raise CommandError("--edit and --set exclude each other: use one of them")
-    changes = edit or set_file is not None
-    async with open_context(Flags(config=config)) as context:
-        run = await context.find(given)
-        research_id, known = run.research_id, await _load_plan(run)
-        if not changes:
-            if as_json:
-                print_json(known.model_dump(mode="json"))
-            else:
-                print_plan(known, research_id)
-            return ExitCode.COMPLETED
-        if known.waiting is None or known.waiting.kind is not WaitKind.APPROVAL:
-            state = f"version {known.approved_version} is approved" if known.approved_version else "no approval is open"
-            raise CommandError(f"the plan of {research_id} cannot be edited, {state}: see `research status`")
-        handle = (await context.running_client()).handle(research_id)
-        before = plan_as_text(known, research_id)
+    if not edit and set_file is None:
+        async with open_context(Flags(config=config)) as context:
+            run = await context.find(given)
+            known = await _load_plan(run)
+        if as_json:
+            print_json(known.model_dump(mode="json"))
+        else:
+            print_plan(known, run.research_id)
+        return ExitCode.COMPLETED
+    async with _open_run(given, config) as handle:
+        known = await handle.plan()
+        before = plan_as_text(known, handle.research_id)
         text = await edit_text(before) if edit else _read_text(set_file)
         if text == before:
             print_result("nothing was changed")
-            return ExitCode.COMPLETED
-        print_result(await handle.revise_plan(parse_plan(text), known.version))
-        waiting = known.waiting.model_copy(update={"plan_version": known.version + 1})
-        print_hint(waiting.ways(research_id)[0])
+        else:
+            print_result(await handle.revise_plan(parse_plan(text), known.version))
+            print_hint(f"research approve {handle.research_id} --version {known.version + 1}")
     return ExitCode.COMPLETED
 
 
@@ -99,7 +97,7 @@ async def approve(
     given: RunId = "last",
     *,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="of the plan that you have seen; else it is shown")
+        int | None, typer.Option("--version", metavar="N", help="of the plan that you have seen; else the newest")
     ] = None,
     phrase: Annotated[
         str | None, typer.Option("--phrase", metavar="TEXT", help="the words that the run demands, if it does")
@@ -112,10 +110,7 @@ async def approve(
     research approve 7k3f --version 2
     """
     async with _open_run(given, config) as handle:
-        if version is None:
-            await _ask_here(handle, WaitKind.APPROVAL)
-        else:
-            print_result(await handle.approve_plan(version, phrase))
+        print_result(await handle.approve_plan(version or (await handle.plan()).version, phrase))
         print_hint(f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
@@ -134,24 +129,19 @@ async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
 
 @commands.command("answer")
 async def answer(
-    given: RunId = "last",
+    given: RunId,
     answers: Annotated[
-        list[str] | None, typer.Argument(metavar="ANSWER", help='one for each question, in their order; "" for none')
-    ] = None,
+        list[str], typer.Argument(metavar="ANSWER", help='one for each question, in their order; "" for none')
+    ],
     *,
     config: ConfigFile = None,
 ) -> int:
-    """Answer the questions of a run about its question; without answers, in this terminal.
+    """Answer the questions of a run about its question; `research status` shows them.
 
-    research answer last
     research answer 7k3f "the programming language" "since 2020"
     """
     async with _open_run(given, config) as handle:
-        if answers:
-            waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
-            print_result(await handle.answer(answers, waiting.round))
-        else:
-            await _ask_here(handle, WaitKind.CLARIFICATION)
+        print_result(await handle.answer(answers))
     return ExitCode.COMPLETED
 
 
@@ -187,27 +177,15 @@ async def stop(given: RunId = "last", *, config: ConfigFile = None) -> int:
 
 
 @commands.command("cancel")
-async def cancel(
-    given: RunId = "last",
-    *,
-    force: Annotated[
-        bool, typer.Option("--force", help="end a run that does not react; work since its checkpoint is lost")
-    ] = False,
-    config: ConfigFile = None,
-) -> int:
+async def cancel(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """Stop a run without a report; its state is saved and `research resume` continues it.
 
     research cancel last
-    research cancel 7k3f --force           ended by the server, for a run whose workers cannot continue it
     """
     async with _open_run(given, config) as handle:
         research_id = handle.research_id
         if not await handle.is_running():
             print_result(f"{research_id} has already finished")
-        elif force:
-            await handle.terminate()
-            print_result(f"{research_id} was ended")
-            print_hint(f"continue from its last checkpoint: research resume {research_id}")
         else:
             await handle.cancel()
             print_result(f"{research_id} is being cancelled")
@@ -228,14 +206,7 @@ async def _load_plan(run: RunInfo) -> PlanAnswer:
     state = run.state
     if state is None:
         raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
-    return PlanAnswer(
-        version=state.plan.version,
-        approved_version=state.approved_version,
-        waiting=None if state.result else state.waiting,
-        brief=state.plan.brief,
-        nodes=state.plan.nodes,
-        sub_queries=state.plan.parts,
-    )
+    return plan_of(state)
 
 
 def print_plan(known: PlanAnswer, research_id: str) -> None:
@@ -295,51 +266,21 @@ async def edit_text(text: str) -> str:
         path = Path(folder) / "plan.md"
         path.write_text(text, encoding="utf-8")
         try:
-            command = [*shlex.split(editor), str(path)]
-            ended = await asyncio.to_thread(subprocess.run, command, check=False)
-        except (OSError, ValueError) as error:
+            await asyncio.to_thread(subprocess.run, [*shlex.split(editor), str(path)], check=True)
+        except (OSError, ValueError, subprocess.CalledProcessError):
             raise CommandError(
-                f"the editor {editor} cannot be started: {reason_of(error)}; set EDITOR, or use --set FILE"
+                f"the editor {editor} failed, and the plan was not changed: set EDITOR, or use --set FILE"
             ) from None
-        if ended.returncode:
-            raise CommandError(f"the editor {editor} ended with {ended.returncode}: the plan was not changed")
         return _read_text(path)
 
 
 def _read_text(path: Path | None) -> str:
     if path is None or path == Path("-"):
         return sys.stdin.read(LARGEST_PLAN)
-    try:
-        with path.open(encoding="utf-8") as file:
-            return file.read(LARGEST_PLAN)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {reason_of(error)}") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{path} cannot be read: save it as UTF-8 text") from None
-
-
-async def _require_wait(handle: ResearchHandle, kind: WaitKind) -> Waiting:
-    """Give the open question of a run. Raises `CommandError` without one of this kind."""
-    if not await handle.is_running():
-        raise CommandError(f"the run {handle.research_id} has already finished: see `research status`")
-    known = await handle.status()
-    if known.waiting is None or known.waiting.kind is not kind:
-        state = f"it waits for {known.waiting.describe()}" if known.waiting else f"it is {known.status.value}"
-        raise CommandError(
-            f"the run {handle.research_id} does not wait for this, {state.replace('_', ' ')}: see `research status`"
-        )
-    return known.waiting
+    return read_start(path, LARGEST_PLAN, "the plan").decode("utf-8", "replace")
 
 
 # --- questions of `run` at this terminal ---------------------------------------------------------------------------
-
-
-async def _ask_here(handle: ResearchHandle, kind: WaitKind) -> None:
-    """Ask the open question of a run at this terminal. Raises `CommandError` without one, and without a terminal."""
-    waiting = await _require_wait(handle, kind)
-    if not sys.stdin.isatty():
-        raise CommandError(f"there is no terminal to ask at: {waiting.ways(handle.research_id)[0]}")
-    await TerminalAsker(handle).ask(waiting)
 
 
 def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -39,13 +39,7 @@ HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research st
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
 """Statuses of the server that have another name here."""
-WAITING: Final = {
-    RunStatus.AWAITING_CLARIFICATION.value: "research answer {id}",
-    RunStatus.AWAITING_APPROVAL.value: "research approve {id}",
-}
-"""The command that answers a run, by its status."""
 INTERRUPTED, UNKNOWN = "interrupted", "unknown"
-LISTED_AT_ONCE: Final = 16  # queries to the server
 
 commands = Commands()
 
@@ -76,13 +70,10 @@ async def watch(
         if run.handle is None or not run.running:
             result = await run.result()
             if result is None:
-                remedy = (
-                    "try again once the server answers" if context.server_away else f"research resume {research_id}"
-                )
+                remedy = context.server_away or f"research resume {research_id}"
                 raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
         else:
-            question, hint = await run.question(), HINT.format(id=research_id)
-            frame = Frame(research_id, question or "", context.web_address(research_id), hint=hint)
+            frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
             sink = sink_for(frame, quiet=quiet, as_json=as_json)
             async with first_interrupt() as interrupt:
                 result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
@@ -102,7 +93,7 @@ def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
     if quiet:
         return PlainSink(write=lambda _: None)
     if console.is_terminal and not as_json:
-        return TerminalSink(console, Frame(**{**frame.__dict__, "hint": pasteable(frame.hint)}))
+        return TerminalSink(console, replace(frame, hint=pasteable(frame.hint)))
     return PlainSink(write=print_progress)
 
 
@@ -189,8 +180,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         ended = await run.result()
         if ended is None:
             raise CommandError("nothing is stored of this run yet: try again in a moment", ExitCode.FAILED)
-        known = bare_status(ended, await run.question() or "")
-        return known, ""
+        return bare_status(ended, await run.question() or ""), ""
     sessions = await context.stores.sessions.list()
     saved_at = next((each.saved_at for each in sessions if each.research_id == run.research_id), "")
     at = datetime.fromisoformat(saved_at).timestamp() if saved_at else run.state.clock_started_at
@@ -201,8 +191,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         return known, f"the run was interrupted: research resume {run.research_id}"
     outcome = OUTCOMES[run.state.status]
     over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at or None}
-    known = known.model_copy(update=over)
-    return known, f"its state is saved: research resume {run.research_id}"
+    return known.model_copy(update=over), f"its state is saved: research resume {run.research_id}"
 
 
 # --- list ----------------------------------------------------------------------------------------------------------
@@ -219,15 +208,6 @@ class RunRow:
     query: str
     reason: str = ""
     """Return the reason for which a run without a session has no report, or its place in the queue."""
-
-    def line(self, width: int) -> Text:
-        """Give the line for a terminal."""
-        line = Text(f"{self.research_id:<{width}}  {self.status:<12} {local_time(self.when)}  ")
-        if self.status in WAITING:
-            line.append(pasteable(WAITING[self.status].format(id=self.research_id)) + "  ", "yellow")
-        if self.reason:
-            line.append(f"{printable(self.reason)}  ", "yellow")
-        return line.append(printable(self.query))
 
 
 @commands.command("list")
@@ -252,7 +232,9 @@ async def list_runs(
         print_hint('there is no run yet: research run "…" --corpus ./folder' if not rows else "no run matches")
     width = max((len(row.research_id) for row in shown), default=0)
     for row in [] if as_json else shown:
-        print_result(row.line(width), cut=True)
+        line = Text(f"{row.research_id:<{width}}  {row.status.replace('_', ' '):<12} {local_time(row.when)}  ")
+        line.append(f"{printable(row.reason)}  " if row.reason else "", "yellow").append(printable(row.query))
+        print_result(line, cut=True)
     return ExitCode.COMPLETED
 
 
@@ -269,23 +251,21 @@ async def _rows(context: CommandContext) -> list[RunRow]:
             status = UNKNOWN if context.server_away else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
         rows.append(RunRow(session.research_id, status, when, session.query))
-    slots = asyncio.Semaphore(LISTED_AT_ONCE)
-    rows += await asyncio.gather(*(_unstored_row(context, run, slots) for run in on_server.values()))
+    rows += await asyncio.gather(*(_unstored_row(context, run) for run in on_server.values()))
     return sorted(rows, key=lambda row: datetime.fromisoformat(row.when), reverse=True)
 
 
-async def _unstored_row(context: CommandContext, run: ServerRun, slots: asyncio.Semaphore) -> RunRow:
+async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
     """Give the row of a run that only the server knows: it is queued or just started, or was refused."""
     status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
-    async with slots:
-        try:
-            handle = (await context.running_client()).handle(run.research_id)
-            question = await handle.question() or ""
-            if run.status != RUNNING:
-                result = await handle.result()
-                status, reason = result.outcome.value, "; ".join(reasons_of(result))
-            elif (known := await handle.status()).queue_place is not None:
-                status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
-        except ClientError as error:  # one run that cannot be read hides no other
-            reason = str(error)
+    try:
+        handle = (await context.running_client()).handle(run.research_id)
+        question = await handle.question() or ""
+        if run.status != RUNNING:
+            result = await handle.result()
+            status, reason = result.outcome.value, "; ".join(reasons_of(result))
+        elif (known := await handle.status()).queue_place is not None:
+            status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
+    except ClientError as error:  # one run that cannot be read hides no other
+        reason = str(error)
     return RunRow(run.research_id, status, run.started_at, question, reason)

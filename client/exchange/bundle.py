@@ -156,17 +156,17 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
         raise BundleUnusable(f"the ZIP file unpacks to {whole:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
     files: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
-        shown = repr(entry.filename[:80])
-        if stat.S_ISLNK(entry.external_attr >> 16):
-            raise BundleUnusable(f"{shown} is a symbolic link: a bundle has files alone; do not use it")
-        if not MEMBER.fullmatch(entry.orig_filename):
-            raise BundleUnusable(f"the name {shown} does not belong into a bundle; do not unpack this ZIP file")
-        if entry.filename in files:
-            raise BundleUnusable(f"{shown} is there twice: do not use this bundle")
-        # Bit 0: encrypted.
-        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BundleUnusable(f"{shown} is encrypted or packed in a way that bundles do not use")
-        if entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT):
-            raise BundleUnusable(f"{shown} unpacks to {entry.file_size:,} bytes, too many for its size: a ZIP bomb")
+        encrypted = entry.flag_bits & 1
+        problems = {
+            "is a symbolic link": stat.S_ISLNK(entry.external_attr >> 16),
+            "does not belong into a bundle": not MEMBER.fullmatch(entry.orig_filename),
+            "is there twice": entry.filename in files,
+            "is encrypted or packed in a way that bundles do not use": encrypted
+            or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+            "is a ZIP bomb": entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT),
+        }
+        for problem, found in problems.items():
+            if found:
+                raise BundleUnusable(f"{entry.filename[:80]!r} {problem}: do not use this ZIP file")
         files[entry.filename] = entry
     return files

@@ -47,8 +47,6 @@ NOT_LIVE: Final = ("searching", "started", "decided")
 class Frame:
     """The surroundings of a live view."""
 
-    research_id: str
-    question: str
     web_address: str | None = None
     notice: str = ""
     """A message of the watcher itself: the server is being restarted, the run is being cancelled."""
@@ -71,8 +69,7 @@ class Row(NamedTuple):
 def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame, now: datetime) -> RenderableType:
     """Draw the whole live view; `news` are the newest lines of the log."""
     if status is None:
-        waiting = Row("", "waiting for the first answer of a worker", "dim")
-        rows = [Row("run", frame.research_id), Row("question", frame.question, "bold"), waiting]
+        rows = [Row("", "waiting for the first answer of a worker", "dim")]
     else:
         rows = [row for row in status_rows(status, now) if row.label not in NOT_LIVE]
     if frame.web_address:

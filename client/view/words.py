@@ -10,6 +10,7 @@ from contracts.texts import from_markdown, plural, shorten
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 
 LONGEST_LINE: Final = 240  # characters
+CLOCK: Final = "%H:%M:%S"
 
 
 def printable(text: str) -> str:
@@ -17,18 +18,10 @@ def printable(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
-def local_time(time: str) -> str:
+def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
     """Give `2026-11-22 21:16 CET`, the time of this machine with its zone; empty without a time."""
     try:
-        return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M %Z}"
-    except ValueError:
-        return ""
-
-
-def local_clock(time: str) -> str:
-    """Give `10:11:12` in the time zone of this machine; empty without a time."""
-    try:
-        return f"{datetime.fromisoformat(time).astimezone():%H:%M:%S}"
+        return datetime.fromisoformat(time).astimezone().strftime(form)
     except ValueError:
         return ""
 
@@ -151,7 +144,7 @@ REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "re
 def event_lines(events: Iterable[Event]) -> list[str]:
     """Give the lines of these events, each with the local time in front."""
     texts = [(event.time, shorten(printable(event_words(event)), LONGEST_LINE)) for event in events]
-    return [f"{local_clock(time)} {words}".lstrip() for time, words in texts if words]
+    return [f"{local_time(time, CLOCK)} {words}".lstrip() for time, words in texts if words]
 
 
 def event_words(event: Event) -> str:

@@ -34,7 +34,7 @@ from contracts.request import Depth
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 
 NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)
-FRAME = Frame("r-20261121-7k3f", "How does it work?", "http://127.0.0.1:8233/x", hint="Ctrl-C …")
+FRAME = Frame("http://127.0.0.1:8233/x", hint="Ctrl-C …")
 UNITS = [
     UnitProgress(name="planning", label="plan", mark=Mark.DONE, detail="4 sub-queries"),
     UnitProgress(name="gathering", label="gather", mark=Mark.RUNNING, detail="3 of 4"),

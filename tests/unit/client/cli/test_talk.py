@@ -46,8 +46,8 @@ async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch:
     monkeypatch.setenv("VISUAL", "sed -i s/old/new/")
     assert await edit_text("- the old one\n") == "- the new one\n"
     for editor, problem in (
-        ("false", "ended with 1: the plan was not changed"),
-        ("no-such-editor-here", r"cannot be started: .*set EDITOR, or use --set FILE"),
+        ("false", "false failed, and the plan was not changed"),
+        ("no-such-editor-here", r"failed, .*set EDITOR, or use --set FILE"),
         ("", "no terminal for an editor: use --set FILE"),
     ):
         monkeypatch.setenv("VISUAL", editor)

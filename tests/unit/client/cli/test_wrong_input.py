@@ -86,7 +86,6 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["export", "last"], 2, "choose one form"),
         (["export", "last", "--format", "rtf"], 2, "--format is one of"),
         (["doctor", "--search", "x"], 2, "--corpus NAME or --provider NAME"),
-        (["doctor", "--search", " ", "--corpus", "manual"], 2, "1 to 2,000 characters"),
         (["doctor", "--search", "x", "--provider", "altavista"], 2, "choose one of tavily"),
         (["doctor", "--search", "x", "--provider", "tavily"], 7, "set TAVILY_API_KEY"),
         (["serve", "--health-port", "99999"], 2, "--health-port"),
