@@ -1,7 +1,7 @@
 """The command line: its help, its version, and the commands of the other files, each loaded when it is called."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import typer
@@ -109,10 +109,7 @@ app = typer.Typer(
 
 def installed_version() -> str:
     """Give the version of the installed product."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "not installed"
+    return version(DISTRIBUTION)
 
 
 def _print_version(given: bool) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -95,14 +95,14 @@ async def _audit_archived(context: CommandContext, target: str) -> tuple[str, Au
     async def data(reference: str) -> bytes:
         return await content.get(_reference(reference))
 
-    return await _check(report, forms, text, data, await context.stores.isolated(), result)
+    return await _check(report, forms, text, data, KillableCalls(await context.stores.children()), result)
 
 
 async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
-        with BundleReader(path) as bundle:
+        with closing(BundleReader(path)) as bundle:
             result = AuditResult(checked={"files of the bundle": len(bundle.manifest.files)})
             for found in bundle.differences():
                 result.problem(*found)

@@ -25,8 +25,8 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.interfaces import CallStore, ContentStore, Notebooks, SessionStore
+from providers.isolation.pool import SubprocessPool
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import StoredNotebooks
@@ -95,7 +95,7 @@ class Stores:
             ]
             home = self._settings.home
             self._library = open_library(
-                self._settings.content_url, home, home / "corpora", await self._children(), definitions
+                self._settings.content_url, home, home / "corpora", await self.children(), definitions
             )
         return self._library
 
@@ -104,24 +104,8 @@ class Stores:
         library = await self.corpora()
         return {name: library.definition(name).path for name in library.names()}
 
-    async def read_file(self, path: Path) -> ExtractedDocument:
-        """Read one file as a corpus would. Raises `SourceUnreadable`."""
-        from providers.search.corpus import ingest_file  # noqa: PLC0415
-
-        return await ingest_file(await self._children(), path)
-
-    async def read_page(self, url: str) -> ExtractedDocument:
-        """Read a page as a worker would. Raises `SourceUnreadable`."""
-        from workers.web_access import open_web_reader  # noqa: PLC0415
-
-        async with open_web_reader(self._settings, await self._children()) as reader:
-            return await reader.read(url)
-
-    async def isolated(self) -> IsolatedCalls:
+    async def children(self) -> SubprocessPool:
         """Open child processes for work on foreign texts."""
-        return KillableCalls(await self._children())
-
-    async def _children(self) -> SubprocessPool:
         if self._pool is None:
             size = max(1, min(4, os.cpu_count() or 1))
             self._pool = await self._stack.enter_async_context(SubprocessPool(size))

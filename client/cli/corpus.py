@@ -70,7 +70,9 @@ async def list_corpora(*, config: ConfigFile = None) -> int:
     async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
-        rows = [(await library.describe(name), _folder_words(folders[name])) for name in sorted(folders)]
+        rows = [
+            (await library.describe(name), folders[name] or "published by another host") for name in sorted(folders)
+        ]
     for snapshot, folder in rows:
         print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}"))
     if not rows:
@@ -84,7 +86,7 @@ async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: Co
     async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         snapshot, skipped = await library.describe(name), await library.skipped(name)
-        folder = _folder_words((await library.searchable())[name])
+        folder = str((await library.searchable())[name] or "published by another host")
     if as_json:
         files = [entry.__dict__ for entry in skipped]
         print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files})
@@ -140,13 +142,11 @@ def usable_folder(given: str) -> Path:
     """Give the real path of a folder that can be a corpus. Raises `CommandError`."""
     if not given.strip():  # an unset variable of the shell must not mean the current folder
         raise CommandError("the folder's name is empty: write . for the current folder")
-    try:
-        path = Path(given).expanduser().resolve()
-        is_folder, exists = path.is_dir(), path.exists()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise CommandError(f"the folder cannot be used: {reason_of(error)}") from None
-    if not is_folder:
-        raise CommandError(f"{given} is {'a file' if exists else 'not there'}: name a folder of documents")
+    if not path_exists(given):
+        raise CommandError(f"{quote(given)} is not there: name a folder of documents")
+    path = Path(given).expanduser().resolve()
+    if not path.is_dir():
+        raise CommandError(f"{given} is a file: name a folder of documents")
     if path == Path(path.anchor) or any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
         raise CommandError(f"{path} belongs to the system: name the folder of your documents")
     if not os.access(path, os.R_OK | os.X_OK):
@@ -183,10 +183,6 @@ def summary(snapshot: CorpusSnapshot) -> str:
     """Give the numbers of documents and of skipped files."""
     skipped = f", {snapshot.skipped} skipped (`research corpus status {snapshot.name}`)" if snapshot.skipped else ""
     return plural(snapshot.files, "document") + skipped
-
-
-def _folder_words(folder: Path | None) -> str:
-    return "published by another host" if folder is None else str(folder)
 
 
 def _progress_of(name: str) -> Callable[[IndexProgress], None]:

@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from client.cli.context import CommandContext, open_context, resolve_id
+from client.cli.context import CommandContext, open_context
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile
 from client.cli.output import confirm, print_progress, print_result
-from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
@@ -48,9 +47,11 @@ async def delete(
         temporal = None if client is None else client.temporal
         retention = Retention(stores.sessions, stores.content, await stores.calls(), temporal, sole=sole)
         if given is not None:
-            runs = [resolve_id(given, await context.known_ids())]
-            await _refuse_running(client, runs[0])
-            described = f"the run {runs[0]}"
+            run = await context.find(given)
+            if run.running:
+                problem = f"the run {run.research_id} is not over"
+                raise CommandError(f"{problem}: cancel it with `research cancel {run.research_id}`")
+            runs, described = [run.research_id], f"the run {run.research_id}"
         else:
             runs = await retention.older_than(timedelta(days=older_than or 0.0))
             described = f"{plural(len(runs), 'run')} older than {older_than:g} days"
@@ -84,14 +85,3 @@ async def _server(context: CommandContext) -> ResearchClient | None:
     if context.settings.uses_cluster or ServerFiles(context.settings.home).database.exists():
         return await context.ensured_client()
     return None
-
-
-async def _refuse_running(client: ResearchClient | None, research_id: str) -> None:
-    try:
-        running = client is not None and await client.handle(research_id).is_running()
-    except (RunUnknown, RunForeign):
-        running = False
-    except ValueError:  # paused: a status that the client library does not know
-        running = True
-    if running:
-        raise CommandError(f"the run {research_id} is not over: cancel it with `research cancel {research_id}`")

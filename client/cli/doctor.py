@@ -30,11 +30,12 @@ from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import probe, probe_address
+from providers.search.corpus import ingest_file
 from providers.storage.content import hash_of
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
-from workers.web_access import open_search_providers, search_choices, search_model
+from workers.web_access import open_search_providers, open_web_reader, search_choices, search_model
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
@@ -111,18 +112,18 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield await _check_web_search(settings)
     yield await _check_shared_state(settings)
     client = await context.client_if_running()
-    if context.server_away:
-        yield Check("server", "fail", context.server_away, "check TEMPORAL_ADDRESS and the network")
-        return
     if client is None:
-        yield Check("server", "ok", "not running; `research run` and `research serve` start it")
+        away, remedy = context.server_away, "check TEMPORAL_ADDRESS and the network"
+        stopped = Check("server", "ok", "not running; `research run` and `research serve` start it")
+        yield Check("server", "fail", away, remedy) if away else stopped
         return
-    yield Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
     try:
-        yield await _check_workers(client)
-        yield await _check_runs(client)
+        workers, runs = await _check_workers(client), await _check_runs(client)
     except RPCError as error:
         yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
+        return
+    for check in (Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})"), workers, runs):
+        yield check
 
 
 def _check_home(home: Path) -> Check:
@@ -242,8 +243,9 @@ async def _read(context: CommandContext, given: str) -> ExtractedDocument:
     if given.startswith(CORPUS_SCHEME):
         return await (await context.stores.corpora()).read(given)
     if ADDRESS.match(given):
-        return await context.stores.read_page(given)
-    return await context.stores.read_file(Path(given))
+        async with open_web_reader(context.settings, await context.stores.children()) as reader:
+            return await reader.read(given)
+    return await ingest_file(await context.stores.children(), Path(given))
 
 
 def _as_line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None) -> dict[str, Any]:

@@ -55,11 +55,9 @@ def quote(given: str) -> str:
     return repr(given if len(given) <= 80 else given[:80] + "…")
 
 
-def reason_of(error: OSError | RuntimeError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
     """Give the system's reason of a failure in small letters."""
-    if isinstance(error, OSError):
-        return (error.strerror or type(error).__name__).lower()
-    return "not a usable path"
+    return (getattr(error, "strerror", None) or "not a usable path").lower()
 
 
 def explain(error: Exception) -> tuple[str, ExitCode] | None:

@@ -58,10 +58,6 @@ class RunOptions:
             "--strategy", metavar="NAME", help="supervisor, reflective, orchestrator; later living, recursive"
         ),
     ] = None
-    mode: Annotated[
-        str | None,
-        typer.Option("--mode", metavar="NAME", help="auto, deep; reflective: quick (15 s), direct (no research)"),
-    ] = None
     depth: Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")] = None
     engine: Annotated[
         str | None,
@@ -115,7 +111,6 @@ class RunOptions:
         given = {
             "query": self.question,
             "strategy": self.strategy,
-            "mode": self.mode,
             "depth": self.depth,
             "engine": self.engine,
             "web": self.web or None,

@@ -62,19 +62,15 @@ async def preflight(
             print_hint("the workers decide where text goes: see `research status`")
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
         return
-    if stored is None:
-        resolved = _resolve(request, settings)
-    else:
-        resolved = _resolve_again(stored, request, settings, url_given=options.model_url is not None)
+    resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
     if probes and not settings.uses_cluster:
         await require_endpoint(resolved, settings)
     estimate = estimated(resolved, settings)
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         asked = request.model_dump(mode="json", exclude_unset=True)
-        folder = str(wanted.folder) if wanted.folder else None
         expected = estimate and estimate.model_dump(mode="json")
-        print_json({"request": asked, **effective, "corpus_folder": folder, "estimate": expected})
+        print_json({"request": asked, **effective, "estimate": expected})
     elif options.dry_run:
         corpus = f", corpus {request.corpus}" if request.corpus else ""
         print_result(f"{printable(resolved.query)} ({resolved.strategy}, depth {resolved.depth.value}{corpus})")
@@ -111,33 +107,35 @@ def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
 # --- resolving ---------------------------------------------------------------------------------------------------
 
 
-def _resolve(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
-    corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
+def resolve_here(
+    request: ResearchRequest, settings: Settings, stored: ResolvedResearch | None = None, *, url_given: bool = False
+) -> ResolvedResearch:
+    """Resolve a request, or that of a resumed run again. Raises `CommandError`.
+
+    Passages of a resumed run go to no other host than before, unless `--model-url` names it.
+    """
     try:
-        return resolve("not-started", request, configuration_of(settings), corpus, search_attributes=False)
+        if stored is None:
+            corpus = request.corpus and CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
+            return resolve("not-started", request, configuration_of(settings), corpus or None, search_attributes=False)
+        if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE and not url_given:
+            _require_known_host(stored, settings)
+        return resolve_again(stored, request, configuration_of(settings))
     except RunRefused as refusal:
         nothing = refusal.reason is StopReason.NO_PROVIDERS
         raise CommandError(str(refusal), ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE) from None
 
 
-def _resolve_again(
-    stored: ResolvedResearch, request: ResearchRequest, settings: Settings, *, url_given: bool
-) -> ResolvedResearch:
-    """Resolve a resumed run; passages go to no other host than before, unless `--model-url` names it."""
-    if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE:
-        before = (stored.model_host or PUBLIC_HOST).split(", ")
-        now = (settings.model_host or "").split(", ") if settings.model_configured else []
-        if not now or not (url_given or set(now) & set(before)):
-            model = next(iter(stored.models.values()))
-            url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
-            raise CommandError(
-                f"this run used the model {model} at {', '.join(before)}, and no such endpoint is configured: "
-                f"add --model {model} {url}"
-            )
-    try:
-        return resolve_again(stored, request, configuration_of(settings))
-    except RunRefused as refusal:
-        raise CommandError(str(refusal)) from None
+def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
+    before = (stored.model_host or PUBLIC_HOST).split(", ")
+    now = (settings.model_host or "").split(", ") if settings.model_configured else []
+    if set(now).isdisjoint(before):
+        model = next(iter(stored.models.values()))
+        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
+        raise CommandError(
+            f"this run used the model {model} at {', '.join(before)}, and no such endpoint is configured: "
+            f"add --model {model} {url}"
+        )
 
 
 async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from client.cli.output import print_bytes, print_hint, print_json, print_progres
 from client.cli.reports import FORMATS, write_atomically, write_report
 from client.run_results import refusal_of
 from client.view.words import CLOCK, local_time, printable
-from contracts.evidence import ReportDraft, Source
+from contracts.evidence import Source
 from contracts.outcome import AgentDecision
 from contracts.state import ResearchState
 from contracts.texts import plural
@@ -129,29 +129,24 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
 async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
     """Load the forms of a report, or a marked draft. Raises `CommandError` with what to do."""
     research_id, result = run.research_id, await run.result()
-    if result is None and run.handle is not None and run.running:
-        draft = await run.handle.report()
-        if isinstance(draft, ReportDraft):
-            return await _marked_draft(context, draft, "the run is not over")
-        raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
     documents = {} if result is None else await context.report_documents(result)
     if documents:
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
         raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
-    end = f"ended as {result.outcome.value.replace('_', ' ')}" if result else "was interrupted"
-    if run.state is not None and run.state.draft is not None:
-        problem = f"the run {end} before its report was finished; `research resume {research_id} --now` finishes it"
-        return await _marked_draft(context, run.state.draft, problem)
-    remedy = "try again once the server answers" if context.server_away else f"research resume {research_id}"
-    raise CommandError(f"the run {research_id} {end} without a report: {remedy}", ExitCode.FAILED)
-
-
-async def _marked_draft(context: CommandContext, draft: ReportDraft, problem: str) -> dict[str, bytes]:
-    """Load the text of a draft, marked as a draft within the file."""
+    resume = f"research resume {research_id}"
+    if result is not None:
+        state, remedy = f"ended as {result.outcome.value.replace('_', ' ')}", resume
+    elif run.running:
+        state, remedy = "is not over", f"research watch {research_id}"
+    else:
+        state, remedy = "was interrupted", context.server_away or resume
+    if run.state is None or run.state.draft is None:
+        raise CommandError(f"the run {research_id} {state} and has no report: {remedy}", ExitCode.FAILED)
+    problem = f"the run {state}" + ("" if run.running else f"; `{resume} --now` finishes its report")
     print_hint(f"this is a draft: {problem}")
     mark = f"> **Draft:** {problem}. Its citations have no numbers yet and were not checked.\n\n"
-    return {"md": mark.encode() + await context.stores.content.get(draft.document)}
+    return {"md": mark.encode() + await context.stores.content.get(run.state.draft.document)}
 
 
 def find_source(state: ResearchState, given: str) -> Source:

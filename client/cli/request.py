@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from client.cli.context import CommandContext
 from client.cli.corpus import find_corpus, read_start, unknown_corpus
-from client.cli.errors import CommandError, ExitCode
+from client.cli.errors import CommandError
 from client.cli.options import RunOptions
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.request import EngineChoice, ResearchRequest
@@ -53,9 +53,6 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     named = request.corpus
     if folder is None and named is not None and not settings.uses_cluster and named not in registered:
         raise CommandError(unknown_corpus(named, registered))
-    if named is None and request.web is False:
-        message = "there is nothing to search: leave web unset, or name a folder with --corpus ./folder"
-        raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
     return RequestedRun(request, folder)
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -111,7 +111,7 @@ async def start(options: RunOptions) -> int:
 
 
 NOT_OF_RESUME: Final = (
-    *("question", "corpus", "web", "exclude", "strategy", "mode", "depth", "engine", "request_file", "research_id"),
+    *("question", "corpus", "web", "exclude", "strategy", "depth", "engine", "request_file", "research_id"),
     *("clarify", "approve", "dry_run"),
 )
 """Options that a stored run has settled."""
@@ -315,21 +315,16 @@ async def start_run(
 @asynccontextmanager
 async def _local_workers(context: CommandContext, client: ResearchClient) -> AsyncIterator[None]:
     """Run all pools in this process; they log to a file, because the terminal shows the run."""
-    pools = tuple(POOLS)
-    async with (
-        end_if_stalled(_open_log(context)),
-        compose(context.settings, client.temporal, pools) as contents,
-        run_pools(client.temporal, contents, pools, grace=GRACE),
-    ):
-        yield
-
-
-def _open_log(context: CommandContext) -> TextIO:
-    """Send logs to `logs/research.log` in the data folder; one older file stays."""
-    path = context.settings.home / "logs" / "research.log"
+    settings, pools = context.settings, tuple(POOLS)
+    path = settings.home / "logs" / "research.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.exists() and path.stat().st_size > LOG_BYTES:
-        path.replace(path.with_suffix(".old.log"))
-    stream = path.open("a", encoding="utf-8")
-    configure_logging("json", logging.INFO, secrets=context.settings.secrets(), stream=stream)
-    return stream
+    with path.open("a", encoding="utf-8") as log:
+        if log.tell() > LOG_BYTES:
+            log.truncate(0)
+        configure_logging("json", logging.INFO, secrets=settings.secrets(), stream=log)
+        async with (
+            end_if_stalled(log),
+            compose(settings, client.temporal, pools) as contents,
+            run_pools(client.temporal, contents, pools, grace=GRACE),
+        ):
+            yield

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,8 +18,8 @@ from rich.text import Text
 from client.cli.context import RunInfo, open_context
 from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
-from client.cli.options import AsJson, Commands, ConfigFile, RunId
-from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.options import Commands, ConfigFile, RunId
+from client.cli.output import print_hint, print_progress, print_result
 from client.client_errors import ClientError, MessageRefused
 from client.handle import ResearchHandle
 from client.view.console import Ask
@@ -60,7 +61,6 @@ async def plan(
     set_file: Annotated[
         Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this text, written as --edit shows it")
     ] = None,
-    as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
     """Print the plan of a run; while it waits for approval, replace it by an edited one.
@@ -75,10 +75,7 @@ async def plan(
         async with open_context(Flags(config=config)) as context:
             run = await context.find(given)
             known = await _load_plan(run)
-        if as_json:
-            print_json(known.model_dump(mode="json"))
-        else:
-            print_plan(known, run.research_id)
+        print_plan(known, run.research_id)
         return ExitCode.COMPLETED
     async with _open_run(given, config) as handle:
         known = await handle.plan()
@@ -285,69 +282,61 @@ def _read_text(path: Path | None) -> str:
 
 def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
     """Ask at this terminal, else print the commands that answer."""
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return TerminalAsker(handle).ask
 
     async def print_commands(waiting: Waiting) -> None:
         if quiet:  # otherwise the lines of the events have them
             print_waiting(waiting, handle.research_id)
 
-    return print_commands
+    return partial(ask_here, handle) if sys.stdin.isatty() and sys.stderr.isatty() else print_commands
 
 
-class TerminalAsker:
-    """Prompts on standard error and reads standard input, so that a question can be withdrawn."""
+async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
+    """Ask at this terminal until the run has accepted an answer; the end of input sends none."""
+    asks = _ask_questions if waiting.kind is WaitKind.CLARIFICATION else _ask_approval
+    while True:
+        try:
+            reply = await asks(handle, waiting)
+        except (MessageRefused, CommandError) as error:
+            print_progress(str(error))
+            continue
+        if reply:
+            print_progress(reply)
+        else:
+            print_waiting(waiting, handle.research_id)
+        return
 
-    def __init__(self, handle: ResearchHandle) -> None:
-        self._handle = handle
 
-    async def ask(self, waiting: Waiting) -> None:
-        """Ask until the run has accepted an answer; the end of input sends none."""
-        asks = self._ask_questions if waiting.kind is WaitKind.CLARIFICATION else self._ask_approval
-        while True:
-            try:
-                reply = await asks(waiting)
-            except (MessageRefused, CommandError) as error:
-                print_progress(str(error))
-                continue
-            if reply:
-                print_progress(reply)
-            else:
-                print_waiting(waiting, self._handle.research_id)
-            return
-
-    async def _ask_questions(self, waiting: Waiting) -> str:
-        print_progress("Before anything is planned (an empty line skips a question):")
-        answers = []
-        for place, question in enumerate(waiting.questions, start=1):
-            print_progress(f"{place}. {question}")
-            line = await read_line("   > ")
-            if line is None:
-                return ""
-            answers.append(line)
-        return await self._handle.answer(answers, waiting.round)
-
-    async def _ask_approval(self, waiting: Waiting) -> str:
-        known = await self._handle.plan()
-        print_plan(known.model_copy(update={"waiting": None}), self._handle.research_id)
-        print_progress("Begin with this plan? y: yes · e: edit it · n: reject it · or write what should be different")
+async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
+    print_progress("Before anything is planned (an empty line skips a question):")
+    answers = []
+    for place, question in enumerate(waiting.questions, start=1):
+        print_progress(f"{place}. {question}")
         line = await read_line("   > ")
         if line is None:
             return ""
-        if line.casefold() in ("y", "yes"):
+        answers.append(line)
+    return await handle.answer(answers, waiting.round)
+
+
+async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
+    known = await handle.plan()
+    print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
+    print_progress("Begin with this plan? y: yes · e: edit it · n: reject it · or write what should be different")
+    line = await read_line("   > ")
+    match line and line.casefold():
+        case None:
+            return ""
+        case "y" | "yes":
             phrase = await read_line(f"   type “{waiting.phrase}” > ") if waiting.phrase is not None else None
-            return await self._handle.approve_plan(known.version, phrase)
-        if line.casefold() in ("n", "no"):
-            return await self._handle.reject_plan()
-        if line.casefold() in ("e", "edit"):
-            before = plan_as_text(known, self._handle.research_id)
-            after = await edit_text(before)
-            if after == before:
-                raise CommandError("nothing was changed")
-            return await self._handle.revise_plan(parse_plan(after), known.version)
-        if not line:
+            return await handle.approve_plan(known.version, phrase)
+        case "n" | "no":
+            return await handle.reject_plan()
+        case "e" | "edit":
+            edited = await edit_text(plan_as_text(known, handle.research_id))
+            return await handle.revise_plan(parse_plan(edited), known.version)
+        case "":
             raise CommandError("type y, e or n, or what should be different")
-        return await self._handle.revise_plan({"guidance": line}, known.version)
+    return await handle.revise_plan({"guidance": line}, known.version)
 
 
 async def read_line(prompt: str) -> str | None:

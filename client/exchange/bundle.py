@@ -11,8 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -94,12 +93,8 @@ class BundleReader:
             self._archive.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._archive.close()
 
     def differences(self) -> list[tuple[str, str, str]]:

@@ -169,7 +169,7 @@ class _Watcher:
 
     def conclude(self, result: ResearchResult) -> None:
         """Show that the run is over, also where no worker answers any more."""
-        if self._status is not None and self._status.outcome is None:
+        if self._status is not None:
             over = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
             self._sink.show(self._status.model_copy(update=over), [])
 
@@ -201,14 +201,13 @@ class _Watcher:
 
 
 async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]] | None, sink: Sink) -> ResearchResult:
-    unknown_before = False
+    forgotten = 0
     while True:
         try:
             return await handle.result()
         except (ServerUnreachable, RunUnknown) as error:
-            unknown = isinstance(error, RunUnknown)
-            if recover is None or (unknown and unknown_before):
+            forgotten += isinstance(error, RunUnknown)
+            if recover is None or forgotten > 1:
                 raise
-            unknown_before = unknown
             sink.notice("the server stopped: restarting it, the run continues where it was")
             await recover()

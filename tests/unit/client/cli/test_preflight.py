@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import _resolve, _resolve_again, estimated, limits_words, preflight, require_endpoint
+from client.cli.preflight import estimated, limits_words, preflight, require_endpoint, resolve_here
 from client.cli.request import RequestedRun
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
@@ -40,7 +40,7 @@ def model_at(url: str, model: str = "m") -> Settings:
 
 def resolved(settings: Settings, **values: object) -> ResolvedResearch:
     """A request as a worker of this machine resolves it."""
-    return _resolve(ResearchRequest.model_validate({"query": "q", **values}), settings)
+    return resolve_here(ResearchRequest.model_validate({"query": "q", **values}), settings)
 
 
 async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,17 +80,17 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
     """Without its endpoint here it is refused with what to add, unless `--model-url` names another one."""
     there, elsewhere = model_at("http://127.0.0.1:8080", "qwen3"), model_at("http://models.example", "qwen3")
     stored, again = resolved(there, corpus="manual"), ResearchRequest(query="q")
-    assert _resolve_again(stored, again, there, url_given=False).egress == stored.egress
+    assert resolve_here(again, there, stored, url_given=False).egress == stored.egress
     for settings in (Settings(), elsewhere):
         with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model qwen3 --model-url URL"):
-            _resolve_again(stored, again, settings, url_given=False)
-    moved = _resolve_again(stored, again, elsewhere, url_given=True)
+            resolve_here(again, settings, stored, url_given=False)
+    moved = resolve_here(again, elsewhere, stored, url_given=True)
     assert moved.egress == "passages go to models.example"
     public = Settings(models=ModelsSettings(default="m"), anthropic_api_key=SecretStr("k"))
     with pytest.raises(CommandError, match="set ANTHROPIC_API_KEY"):
-        _resolve_again(resolved(public, corpus="manual"), again, Settings(), url_given=False)
+        resolve_here(again, Settings(), resolved(public, corpus="manual"), url_given=False)
     extractive = resolved(Settings(), corpus="manual")
-    assert _resolve_again(extractive, again, Settings(), url_given=False).egress == extractive.egress
+    assert resolve_here(again, Settings(), extractive, url_given=False).egress == extractive.egress
 
 
 def test_a_named_model_wins_over_the_configured_one() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from client.cli import talk
 from client.cli.errors import CommandError
-from client.cli.talk import TerminalAsker, asker, edit_text, parse_plan, plan_as_text
+from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text
 from client.client_errors import MessageRefused
 from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
 
@@ -113,14 +113,14 @@ async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed
     """Each reply becomes its message; a refused one is asked again."""
     handle = FakeHandle(refused=1 if typed == "y\n" else 0)
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
-    await asyncio.wait_for(TerminalAsker(handle).ask(waiting), 10)  # type: ignore[arg-type]
+    await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]
 
 
 async def test_a_question_can_be_withdrawn(keyboard: int) -> None:
     """Answered elsewhere, or the run is over: no thread reads the terminal any longer."""
     del keyboard
-    asking = asyncio.create_task(TerminalAsker(FakeHandle()).ask(APPROVAL))  # type: ignore[arg-type]
+    asking = asyncio.create_task(ask_here(FakeHandle(), APPROVAL))  # type: ignore[arg-type]
     await asyncio.sleep(0.05)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):

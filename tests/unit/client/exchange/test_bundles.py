@@ -8,6 +8,7 @@ import json
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +261,7 @@ def test_a_file_with_another_size_than_declared_is_damaged(tmp_path: Path, size:
     """The directory of a ZIP file is not believed: no more is unpacked than it declares, and that is compared."""
     path = tmp_path / "b.zip"
     path.write_bytes(lying_size(size))
-    with BundleReader(path) as reader:
+    with closing(BundleReader(path)) as reader:
         with pytest.raises(ContentCorrupt, match=r"report\.md"):
             reader.read("report.md")
         assert [kind for kind, *_ in reader.differences()] == ["file_differs"]
