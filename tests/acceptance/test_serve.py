@@ -153,21 +153,3 @@ def test_a_port_that_is_taken_is_one_clear_line(
         done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "address already in use; port 0 takes a free one" in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.soak
-def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environment: dict[str, str]) -> None:
-    """SIGTERM during the start: no drain, no traceback."""
-    with subprocess.Popen(
-        [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith(f"starting server and workers on {place / 'home'}; a model is ")
-        first = process.stderr.readline()
-        assert "worker.configured" in first
-        assert "anthropic_api_key" not in first
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert "Traceback" not in errors
-    subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)

@@ -14,7 +14,7 @@ from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, TerminalSink, follow
 from client.view.rendering import Frame, render_ending, render_live
-from client.view.words import duration, event_lines, event_words, printable, usage_words
+from client.view.words import event_lines, event_words, printable, usage_words
 from contracts.outcome import (
     AgentProgress,
     Awaited,
@@ -140,12 +140,6 @@ def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage
     """An unknown price is called unknown."""
     known = status(engine=engine, usage=usage, limits=preset("supervisor", Depth.MEDIUM))
     assert usage_words(known) == words
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(7, "0:07"), (750, "12:30"), (3900, "1:05:00"), (-1, "0:00")])
-def test_durations(seconds: float, text: str) -> None:
-    """Minutes and seconds, hours only when there are any."""
-    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(
