@@ -85,7 +85,8 @@ async def plan(
             print_result("nothing was changed")
         else:
             print_result(await handle.revise_plan(parse_plan(text), known.version))
-            print_hint(f"research approve {handle.research_id} --version {known.version + 1}")
+            revised = known.waiting and known.waiting.model_copy(update={"plan_version": known.version + 1})
+            print_hint(revised.ways(handle.research_id)[0] if revised else f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
 

@@ -45,12 +45,12 @@ def test_agents_begin_when_the_plan_is_approved_as_it_was_edited(
     started = bench.start("run", QUESTION, *waits, *model)
     started.wait_for(f"research approve approved --version 1 --phrase '{PHRASE}'")
     assert f"research approve approved --version 1 --phrase '{PHRASE}'" in bench.run("status", "approved").stdout
-    assert re.search(r"approved +awaiting_approval .* research approve approved", bench.run("list").stdout)
-    plan = tmp_path / "plan.json"
-    plan.write_text('{"sub_queries": [7]}')
+    assert re.search(r"approved +awaiting approval ", bench.run("list").stdout)
+    plan = tmp_path / "plan.md"
+    plan.write_text(f"- {'x' * 600}")
     refused = bench.run("plan", "approved", "--set", str(plan))
-    assert (refused.returncode, "sub_queries.0: expected a text" in refused.stderr) == (2, True)
-    plan.write_text('{"sub_queries": ["What does vacuum freeze?", "Which settings does autovacuum have?"]}')
+    assert (refused.returncode, "sub_queries.0.query: " in refused.stderr) == (2, True)
+    plan.write_text("- What does vacuum freeze?\n- Which settings does autovacuum have?\n")
     edited = bench.run("plan", "approved", "--set", str(plan))
     assert edited.stdout == "taken: the plan is version 2 now; approve it to begin\n"
     assert edited.stderr == f"research approve approved --version 2 --phrase '{PHRASE}'\n"

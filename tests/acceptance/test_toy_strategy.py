@@ -1,4 +1,4 @@
-"""A strategy of an installed package through the real command: estimate, run, kill -9, resume, report."""
+"""A strategy of an installed package through the real command: run, report, status."""
 
 import json
 from collections.abc import Iterator
