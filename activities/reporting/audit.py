@@ -113,14 +113,15 @@ async def audit(
     *,
     markdown: str | None = None,
     html: bytes | None = None,
+    before: AuditResult | None = None,
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
-    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there. Raises
-    `InputUnprocessable` for a report that ends its readers.
+    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there;
+    `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
-    result = AuditResult()
+    result = before or AuditResult()
     try:
         read = Report.model_validate(report)
     except ValidationError as error:

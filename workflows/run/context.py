@@ -202,7 +202,8 @@ class RunContext:
             self.state.decisions.append(decision)
         else:
             self.state.decisions_dropped += 1
-        self.note("decision.recorded", f"{agent}: {action} {rationale}".strip(), agent=agent, action=action)
+        text = ": ".join(part for part in (agent, action.replace("_", " "), rationale) if part)
+        self.note("decision.recorded", text, agent=agent, action=action)
         return number
 
     def decided(self, number: int, outputs: dict[str, Any]) -> None:
