@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
-from activities.roles.grounding import Headings, evidence_at, load_documents
+from activities.roles.grounding import evidence_at, load_documents
 from contracts.evidence import Evidence
 from contracts.messages import SelectedEvidence, SelectionRequest
 from contracts.notebooks import AnalysisEntry
-from providers.interfaces import ContentStore, Notebooks
+from providers.interfaces import ContentStore
+from providers.storage.stored_notebooks import Notebooks
 from providers.verification.passage_selection import select_passages
 
 
@@ -20,15 +20,10 @@ def choose_passages(
     questions: Sequence[str], texts: Mapping[str, str], language: str, most: int, most_of_a_text: int
 ) -> list[list[Evidence]]:
     """Choose for each question the best passages, best first; `texts` are the texts of sources by their ids."""
-    headings = cache(Headings)
     sources = list(texts)
     chosen = select_passages(questions, list(texts.values()), language, most=most, most_of_a_text=most_of_a_text)
     return [
-        [
-            evidence_at(sources[span.text], text, span.start, span.end, headings(text))
-            for span in found
-            for text in [texts[sources[span.text]]]
-        ]
+        [evidence_at(sources[span.text], texts[sources[span.text]], span.start, span.end) for span in found]
         for found in chosen
     ]
 

@@ -27,7 +27,7 @@ from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerAnswer, CheckInput, GivenVerdict
 from contracts.evidence import Verdict
 from contracts.messages import PrepareRequest
-from contracts.outcome import CallAccount, ResearchResult
+from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
@@ -133,7 +133,7 @@ def judge(
         )
         for each in with_control([asked])
     ]
-    output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, CallAccount()))
+    output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, EngineKind.MODEL))
     return output.verdicts[0], True
 
 

@@ -44,7 +44,7 @@ from contracts.report import (
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.interfaces import IsolatedCalls
+from providers.isolation.pool import KillableCalls
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -109,18 +109,19 @@ async def audit(
     report: Mapping[str, Any],
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: IsolatedCalls,
+    isolated: KillableCalls,
     *,
     markdown: str | None = None,
     html: bytes | None = None,
+    before: AuditResult | None = None,
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
-    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there. Raises
-    `InputUnprocessable` for a report that ends its readers.
+    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there;
+    `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
-    result = AuditResult()
+    result = before or AuditResult()
     try:
         read = Report.model_validate(report)
     except ValidationError as error:

@@ -139,7 +139,7 @@ def gather_inputs(
     title = title or (state.draft.title if state.draft else "") or resolved.query
     body = without_source_lists(blocks)
     free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
-    labels = citation_labels(resolved.citation_style, state.sources, registry)
+    labels = citation_labels(resolved.output.citation_style, state.sources, registry)
     numbered, citations = number_citations(body, state.evidence, state.citations, labels)
     cited = _cited_sources(numbered, passages, state.sources)
     others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]

@@ -195,7 +195,8 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     """Give wishes that were not applied, the guidance by people and hooks, and the run that this one follows."""
     resolved = inputs.resolved
-    wishes = [resolved.report_language, "; ".join(resolved.sections), resolved.audience, resolved.region]
+    readers = resolved.constraints
+    wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
     if any(wishes) and writer_engine(inputs.state.engine_by_role) is not EngineKind.MODEL:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]

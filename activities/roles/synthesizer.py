@@ -8,9 +8,9 @@ from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
 from activities.roles.grounding import RoleWork
-from activities.roles.untrusted import label_all, label_key
+from activities.roles.untrusted import label_all
 from contracts.addresses import digest
-from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
+from contracts.evidence import ConfidenceSummary, DocumentRef, Finding, ReportDraft
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
 from providers.errors import InvalidOutput
@@ -41,23 +41,14 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
     names = {key: [key] for key in cited}
     if not exact:
         of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
-        labels = label_all(cited, label_key(request))
-        names = {label: [key] for label, key in labels.items()} | {key: [key] for key in cited if key not in of_pages}
-        names |= _passages_by_source(cited.values(), label_key(request))
+        names = {key: [key] for key in cited if key not in of_pages}
+        names |= {label: [key] for label, key in label_all(cited, request).items()}
+        # A writer that names a source means the passages of it that it was shown; of many the meaning is unclear.
+        for label, source in label_all((item.source_id for item in cited.values()), request).items():
+            passages = [item.id for item in cited.values() if item.source_id == source]
+            names |= {label: passages} if len(passages) <= MOST_OF_SOURCE else {}
     marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=exact)
     return clean_draft(markdown, marks, registry, quotes)
-
-
-def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[str]]:
-    """The passages of each source by the label of its prompt, which no page can know.
-
-    A writer that names the source means the passages that it was shown; with more than a few the meaning is unclear.
-    """
-    passages: dict[str, list[str]] = {}
-    for item in cited:
-        passages.setdefault(item.source_id, []).append(item.id)
-    labels = label_all(passages, key)
-    return {label: passages[source] for label, source in labels.items() if len(passages[source]) <= MOST_OF_SOURCE}
 
 
 def ground_report(work: Work) -> SynthesizerResult:
@@ -68,7 +59,7 @@ def ground_report(work: Work) -> SynthesizerResult:
     report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
-    by_model = work.account.engine is EngineKind.MODEL
+    by_model = work.engine is EngineKind.MODEL
     base = ReportDraft(
         document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
         unresolved_markers=report.unresolved,

@@ -30,7 +30,8 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
-from providers.interfaces import ContentStore, Notebooks, SessionStore
+from providers.interfaces import ContentStore, SessionStore
+from providers.storage.stored_notebooks import Notebooks
 
 MARKDOWN: Final = "text/markdown"
 

@@ -17,7 +17,7 @@ from contracts.texts import as_markdown, from_markdown, shorten, visible
 from providers.extractive.blocks import candidates_of
 from providers.reading.canonical_text import canonical_text, clean
 from providers.reading.html_page import read_html
-from providers.reading.page_dates import date_in_url, iso_date
+from providers.reading.page_dates import iso_date
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.verification.passage_selection import select_passages
@@ -68,7 +68,7 @@ def _by_reports(text: str) -> None:
 
 
 READERS: Final[tuple[Callable[[str], Any], ...]] = (
-    *(_by_rules, _by_reports, candidates_of, clean, read_html, iso_date, date_in_url, usable_url),
+    *(_by_rules, _by_reports, candidates_of, clean, read_html, iso_date, usable_url),
     *(canonical_url, doi_of, host_of, normalized_text, visible, from_markdown, detect_language, sentence_spans),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
     lambda text: [word_keys(word, "en") for word in words(text)],

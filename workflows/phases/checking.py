@@ -181,7 +181,7 @@ class _ClaimChecks:
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
-        concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
+        concluded = await self._conclude(unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
         wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
         if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
             corrected = await self._correct(concluded)

@@ -7,7 +7,7 @@ from contracts.addresses import digest
 from contracts.messages import SelectedEvidence, SelectionRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.roles import SourceExtract
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.unit.activities.reporting.memory_store import MemoryStore
 
 TEXT = "## Height\r\n\r\nThe wall of the dam is 84 metres high, as measured from the bed of the river below it.\r\n"
@@ -20,7 +20,7 @@ async def test_passages_are_stored_as_evidence() -> None:
     store = MemoryStore()
     read = SourceExtract(id="src-1", title="Dam", text=await store.put_text(TEXT))
     unread = SourceExtract(id="src-2", title="Closed", snippet=SNIPPET)
-    notebooks = StoredNotebooks(store)
+    notebooks = Notebooks(store)
     request = SelectionRequest(research_id="r", questions=QUESTIONS, sources=[read, unread])
     chosen = await ActivityEnvironment().run(SelectionActivities(store, notebooks).select_evidence, request)
     assert isinstance(chosen, SelectedEvidence)
@@ -39,5 +39,5 @@ async def test_nothing_found_leaves_no_entry() -> None:
     store = MemoryStore()
     source = SourceExtract(id="src-1", text=await store.put_text(TEXT))
     request = SelectionRequest(research_id="r", questions=QUESTIONS[1:], sources=[source])
-    activities = SelectionActivities(store, StoredNotebooks(store))
+    activities = SelectionActivities(store, Notebooks(store))
     assert await ActivityEnvironment().run(activities.select_evidence, request) == SelectedEvidence(places=[[]])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from activities.reporting.render import RenderedForms, render
 from contracts.addresses import digest
 from contracts.evidence import Source
+from contracts.request import Constraints, Output
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page
 from tests.unit.activities.reporting.sample import (
@@ -152,7 +153,9 @@ def test_the_report_says_which_wishes_were_not_applied() -> None:
     """Language, sections and readers are for a model; where none wrote the report, it says so."""
     plain = SAMPLE.state()
     assert plain.resolved is not None
-    asked = plain.resolved.model_copy(update={"report_language": "de", "audience": "nurses"})
+    asked = plain.resolved.model_copy(
+        update={"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
+    )
     for engine, said in (("model", False), ("extractive", True)):
         state = SAMPLE.state(resolved=asked, engine_by_role={"synthesizer": engine})
         text = render(state, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown

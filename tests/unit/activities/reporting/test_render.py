@@ -19,7 +19,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
 from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
 from tests.fakes.killers import HereCalls
 from tests.fakes.random_world import whole_change
@@ -49,7 +49,7 @@ PARTS = {
 }
 
 
-async def skipped_of(corpus: str, _: str) -> list[SkippedFile]:
+async def skipped_of(corpus: str) -> list[SkippedFile]:
     """The skipped files of the sample corpus."""
     assert corpus == "manual"
     return SKIPPED
@@ -69,7 +69,7 @@ async def run(
         state.draft = state.draft.model_copy(update={"document": reference})
     store.documents.pop(without, None)
     activities = ReportingActivities(
-        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(Records(Path(), "sessions")), StoredNotebooks(store)
+        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(Records(Path(), "sessions")), Notebooks(store)
     )
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
