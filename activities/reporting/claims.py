@@ -27,7 +27,7 @@ from contracts.addresses import long_hash
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.quantities import find_quantities
-from providers.verification.rules import check
+from providers.verification.rules import check, without_lead_in
 
 MOST_UNSUPPORTED: Final = 0.2
 """Share of the cited statements above which a report with unsupported ones is not complete."""
@@ -39,7 +39,6 @@ LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]
 BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
 NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
 LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
-QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 
 WORD_FOR_WORD: Final = "The passage is word for word the quoted text of its source."
 NOT_CHECKED: Final = "Nobody has checked whether the cited passages support this sentence."
@@ -238,8 +237,7 @@ def judge(
 
 def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
     """Return whether the words of a claim are exactly one of the quotes, or a part of one, whatever the layout."""
-    quoted = words[:1] + words[-1:] in QUOTATION_MARKS
-    forms = {bare_words(words), bare_words(words[1:-1].strip() if quoted else words)} - {""}
+    forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
         theirs = {bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown))}
