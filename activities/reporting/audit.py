@@ -27,11 +27,11 @@ from activities.reporting.claims import (
 )
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
-from activities.reporting.tree import Run, parse, sentences
-from activities.reporting.words import ReportWords
+from activities.reporting.tree import CitationPlace, Run, parse, sentences
+from activities.reporting.words import VERDICT_SIGNS, ReportWords
 from activities.roles.claim_checking import find_objection
 from contracts.addresses import digest
-from contracts.checking import AskedClaim, ShownPassage
+from contracts.checking import AskedClaim, CorrectionAction, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
 from contracts.report import (
     HTML_FILE,
@@ -41,6 +41,7 @@ from contracts.report import (
     ReportEvidence,
     ReportSource,
 )
+from contracts.request import Verify
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
@@ -321,6 +322,10 @@ class _Comparison:
         expected = set[int]().union(*(self._numbers[source] for source in sources))
         if not expected == set(claim.citation_numbers) == set(found.numbers):
             self._problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
+        signs = [each.sign[:1] for one in found.sentences for each in one.inlines if isinstance(each, CitationPlace)]
+        due = claim.verdict != Verdict.SUPPORTED and self._report.verification.mode != Verify.OFF
+        if "".join(signs) != (VERDICT_SIGNS.get(claim.verdict, "") if due else ""):
+            self._problem("sign_differs", claim.id, "the sign behind the sentence is not that of its verdict")
         items = [self._evidence[key] for key in claim.evidence_ids]
         match claim.method:
             case CheckMethod.MODEL:
@@ -364,9 +369,15 @@ class _Comparison:
 
     def _check_tally(self) -> None:
         """Check that the figures of the check follow from the claims, and that the outcome follows from them."""
-        figures, expected = self._report.verification, count_verdicts([
-            Tallied(each.verdict, each.method, len(each.citation_numbers), each.section) for each in self._report.claims
-        ])  # fmt: skip
+        figures = self._report.verification
+        expected = count_verdicts(
+            [
+                Tallied(each.verdict, each.method, len(each.citation_numbers), each.section)
+                for each in self._report.claims
+            ],
+            sum(each.action is CorrectionAction.REMOVE for each in figures.corrections),
+        )
+        expected["correction_counts"] = dict(sorted(Counter(each.action for each in figures.corrections).items()))
         self._count("tally of verdicts")
         for name, wanted in expected.items():
             if getattr(figures, name) != wanted:

@@ -181,8 +181,8 @@ class Tallied(NamedTuple):
     section: str
 
 
-def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
-    """Return the figures of a check, by the fields of `VerificationSummary`."""
+def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, Any]:
+    """Return the figures of a check, by the fields of `VerificationSummary`; `removed` are statements that are gone."""
     verdicts = Counter(each.verdict for each in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     decided = max(1, len(judged) - undecided)
@@ -194,7 +194,7 @@ def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
         "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
         "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
-        "warning": not is_borne_out(judged),
+        "warning": not is_borne_out(judged) or (removed > 0 and not any(each.citations for each in judged)),
     }
 
 

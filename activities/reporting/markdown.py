@@ -162,6 +162,8 @@ def _emphasis(inline: Inline) -> str:
 
 def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
     if isinstance(inline, CitationPlace):
+        if inline.sign:
+            return f"*({inline.sign})*"
         if inline.link is not None:
             return f"[{escape(inline.label)}]{_write_target(inline.link)}"
         return f"[{inline.number}]" if inline.number else "".join(f"[{key}]" for key in inline.evidence_ids)
@@ -204,6 +206,8 @@ def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:
 def _without_mark(inline: Inline) -> Run:
     if isinstance(inline, Run):
         return inline
+    if inline.sign:
+        return Run(f"({inline.sign})", italic=True)
     return (
         Run(inline.label, link=inline.link) if inline.link else Run(_write_inline(inline, None, SIGN, in_table=False))
     )

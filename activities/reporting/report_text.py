@@ -9,7 +9,7 @@ from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
 from activities.reporting.words import ReportWords
-from contracts.checking import CorrectionAction
+from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
@@ -154,19 +154,27 @@ def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_doubtful"), words, _first(items, say))
     if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
         yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
-    if made := [each for each in inputs.corrections if each.action is not CorrectionAction.KEEP]:
-        items = [
-            f"{say.name('correction', each.action)}: {shorten(each.before, 200)}"
-            + f" → {shorten(each.after, 200)}" * (each.after != each.before)
-            for each in made
-        ]
-        yield _fact(say, "corrected", _first(items, say), statements=say.count("statement", len(made)))
+    for name, made in (
+        ("corrected", [each for each in inputs.corrections if each.action is not CorrectionAction.REMOVE]),
+        ("removed", [each for each in inputs.corrections if each.action is CorrectionAction.REMOVE]),
+    ):
+        items = [_correction_line(each, say) for each in made]
+        if items:
+            yield _fact(say, name, _first(items, say), statements=say.count("statement", len(made)))
     if count := checked.summary.not_reached:
         yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
     if review := checked.review:
         scores = {name: f"{value:g}" for name, value in review.scores.model_dump().items()}
         method = say.name("reviewer", review.method)
         yield _fact(say, "reviewed", overall=f"{review.overall:g}", method=method, **scores)
+
+
+def _correction_line(made: Correction, say: ReportWords) -> str:
+    """Return what became of a statement, or where one that is gone was and why it went."""
+    before = shorten(made.before, 200)
+    if made.action is CorrectionAction.REMOVE:
+        return f"{made.section}: {before}{_because(made.reason, say)}".removeprefix(": ")
+    return f"{say.name('correction', made.action)}: {before} → {shorten(made.after, 200)}"
 
 
 # --- how the work went -----------------------------------------------------------------------------------------------

@@ -69,14 +69,14 @@ SIGNS: Final[Mapping[str, str]] = {
 """Small words that turn, weaken or widen a statement, in seven languages → their kind."""
 
 SOURCE: Final = (
-    r"(?:the|its|this|die|der|das|le|la|el|il) (?:\w+ )?(?:source|document|documentation|manual|page|passage|text|article"
-    r"|report|study|quelle|dokumentation|anleitung|handbuch|seite|artikel|fuente|fonte|bron)s?"
+    r"(?:the|its|this|die|der|das|le|la|el|il) (?:\w+ )?(?:source|document|documentation|manual|page|passage|text"
+    r"|report|article|study|quelle|dokumentation|anleitung|handbuch|seite|artikel|fuente|fonte|bron)s?"
 )
 LEAD_IN: Final = re.compile(
     r"\s*(?:"
-    r"(?:notably|importantly|specifically|overall|moreover|furthermore|additionally|in (?:particular|fact|short|summary)"
-    r"|insbesondere|außerdem|zudem|insgesamt|kurz gesagt|notamment|en outre|de plus|en résumé|además|en resumen"
-    r"|inoltre|in particolare|in sintesi|além disso|em resumo|bovendien|met name|kortom),"
+    r"(?:notably|importantly|specifically|overall|moreover|furthermore|additionally|in (?:fact|short|summary)"
+    r"|in particular|insbesondere|außerdem|zudem|insgesamt|kurz gesagt|notamment|en outre|de plus|en résumé|además"
+    r"|en resumen|inoltre|in particolare|in sintesi|além disso|em resumo|bovendien|met name|kortom),"
     rf"|(?:according to|laut|gemäß|selon|según|secondo|segundo|volgens) {SOURCE},"
     rf"|{SOURCE} (?:says|states|notes|explains|reports|sagt|dit|dice|diz|zegt)(?: that|:|,? dass| que| che| dat)"
     r"|[\[(](?:src|ev)-[0-9a-z]{4,64}[\])]:?"

@@ -184,7 +184,12 @@ async def test_what_no_rule_can_judge_again_is_counted(
 ) -> None:
     """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
-    assert {problem.kind for problem in result.problems} <= {"claim_altered", "tally_differs", "outcome_differs"}
+    assert {problem.kind for problem in result.problems} <= {
+        "claim_altered",
+        "tally_differs",
+        "outcome_differs",
+        "sign_differs",
+    }
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
 
