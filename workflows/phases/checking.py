@@ -40,8 +40,7 @@ from workflows.rules.sub_queries import sources_left
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
-from workflows.run.research_run import ResearchRun
-from workflows.run.role_calls import Unanswered
+from workflows.run.research_run import ResearchRun, Unanswered
 
 REVIEW_BAR: Final = 6.0
 """Score of 10 below which a draft is revised."""

@@ -10,10 +10,10 @@ from itertools import count
 from typing import Final
 
 from contracts.addresses import short_hash
-from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
 from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.roles import RoleInput
 from contracts.state import ResearchState
 from contracts.vocabulary import StopReason
 
@@ -28,7 +28,7 @@ TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
 
 MOST_PAID_FAILURES = 200
-"""Unfinished operations have few answers; a session that is resumed for ever still stays small."""
+"""A session that is resumed for ever stays small."""
 
 
 @dataclass(frozen=True)
@@ -151,24 +151,15 @@ def account(state: ResearchState, role: str, usage: Usage, phase: str | None = N
     state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)
 
 
-def account_failure(state: ResearchState, role: str, answer: str, usage: Usage, phase: str | None = None) -> None:
-    """Add what an unusable answer cost, unless it is told again.
+def account_failure(
+    state: ResearchState, role: str, request: RoleInput, usage: Usage, phase: str | None = None
+) -> None:
+    """Add what an unusable answer cost, once.
 
-    An operation that was cut off is asked again when the run is resumed, and its stored answer is told once more.
+    An operation that was cut off is repeated when the run is resumed, and the journal gives the same answer again.
     """
-    if answer in state.paid_failures or usage == Usage():
-        return
-    account(state, role, usage, phase)
-    state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]
-
-
-def answer_key(operation: str, request: Contract) -> str:
-    """Names the answer to this very request of an operation; how long it may take does not decide an answer."""
-    content = request.model_dump_json(exclude={"time_limit_seconds"})
-    return f"{operation}:{short_hash(content)}"
-
-
-def forget_failures(state: ResearchState, operation: str) -> None:
-    """The operation is finished: it is never asked again, so its unusable answers are not told again."""
-    prefixes = (f"{operation}:", f"{operation}/repair:")
-    state.paid_failures = [item for item in state.paid_failures if not item.startswith(prefixes)]
+    # The time that a call may take does not decide its answer.
+    answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
+    if answer not in state.paid_failures and usage != Usage():
+        account(state, role, usage, phase)
+        state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]

@@ -207,7 +207,7 @@ class RunContext:
     def decided(self, number: int, outputs: dict[str, Any]) -> None:
         """Add to a decision what came of it."""
         log = self.state.decisions
-        if number <= len(log):
+        if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def exposes_private_text(self, url: str) -> bool:

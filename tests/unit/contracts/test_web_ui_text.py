@@ -12,7 +12,7 @@ from contracts.texts import as_markdown, from_markdown
 from contracts.vocabulary import EngineKind, RunStatus
 from tests.fakes import states
 from workflows.run.calls import read_options, record_options, role_options, search_options
-from workflows.run.role_calls import _summary
+from workflows.run.research_run import summary_of
 from workflows.status import details_markdown
 
 ACTIVE = [
@@ -112,4 +112,4 @@ def test_details_say_what_is_asked_awaited_and_spent() -> None:
 def test_a_reflection_is_named_after_its_phase() -> None:
     """Five reflections of one run are not called alike."""
     request = ReflectInput(phase="gathering", prompt="", gate_valid=True, gate_score=8.0)
-    assert _summary(SUPERVISOR, request) == "reflect: gathering"
+    assert summary_of(SUPERVISOR, request) == "reflect: gathering"
