@@ -55,7 +55,6 @@ class Waiting(Contract):
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
     """End of the run without an answer, ISO 8601."""
-    reminded: bool = False
 
     def describe(self) -> str:
         """Name the awaited act of a person, as a clause."""

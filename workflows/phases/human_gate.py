@@ -7,20 +7,18 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from contracts.outcome import PERSON
-from contracts.plan import MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
+from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
-from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Reply, Revised, phrase_for
+from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Reply, Revised
 from workflows.run.research_run import ResearchRun
 
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
 QUESTION_CHARACTERS: Final = 300
-REMINDER_SHARE: Final = 0.5
-"""Share of the waiting time after which a person is reminded."""
 STATUS_OF: Final = {
     WaitKind.CLARIFICATION: RunStatus.AWAITING_CLARIFICATION,
     WaitKind.APPROVAL: RunStatus.AWAITING_APPROVAL,
@@ -52,16 +50,6 @@ def needs_approval(state: ResearchState) -> bool:
     return state.resolution.gates.approve is not Approve.NONE and state.approved_version is None
 
 
-def approval_is_due(state: ResearchState) -> bool:
-    """Return true if there is a plan that a person has yet to approve."""
-    return state.resolved is not None and needs_approval(state) and bool(state.plan.nodes)
-
-
-def clarification_is_due(state: ResearchState) -> bool:
-    """Return true if the meaning of the question has yet to be clarified."""
-    return state.resolution.gates.clarify is not Clarify.OFF and not state.clarification.done and not state.plan.nodes
-
-
 class HumanGate:
     """Asks a person before the work of a run, and waits for the reply."""
 
@@ -75,35 +63,32 @@ class HumanGate:
 
         Raises `Interrupted` when the run is stopped, the plan is rejected, or nobody answers in time.
         """
-        run = self._run
-        while clarification_is_due(run.state):
+        run, state, gates = self._run, self._run.state, self._run.resolved.gates
+        while gates.clarify is not Clarify.OFF and not state.clarification.done and not state.plan.nodes:
             await self._clarify()
-        while approval_is_due(run.state):
-            phrase = phrase_for(run.resolved.gates.approve)
-            version = run.state.plan.version
-            waiting = run.state.waiting or self._waiting(WaitKind.APPROVAL, plan_version=version, phrase=phrase)
-            reply = await self._wait(waiting)
+        while needs_approval(state) and state.plan.nodes:
+            phrase = APPROVAL_PHRASE if gates.approve is Approve.PHRASE else None
+            version = state.plan.version
+            reply = await self._wait(
+                state.waiting or self._waiting(WaitKind.APPROVAL, plan_version=version, phrase=phrase)
+            )
             if isinstance(reply, Revised):
                 run.decide(PERSON, "revise_plan", reply.guidance)
-                run.guide(PERSON, reply.guidance, run.state.phase)
+                run.guide(PERSON, reply.guidance, state.phase)
                 return False
-            self._take_decision(reply)
-        if run.state.approved_version is not None and not self._providers_checked:
+            if isinstance(reply, RejectedPlan):
+                run.decide(PERSON, "reject_plan", reply.reason)
+                run.note("plan.rejected", f"the plan is rejected: {reply.reason}".removesuffix(": "))
+                raise Interrupted(StopReason.APPROVAL_REJECTED)
+            if isinstance(reply, Approved):
+                state.approved_version = reply.version
+                run.decide(PERSON, "approve_plan", "", {"version": reply.version})
+                run.note("plan.approved", f"plan version {reply.version} is approved", version=reply.version)
+        if state.approved_version is not None and not self._providers_checked:
             self._providers_checked = True
             with run.clock.stopped():
                 await self._hooks.check_providers()
         return True
-
-    def _take_decision(self, reply: Reply) -> None:
-        run = self._run
-        if isinstance(reply, Approved):
-            run.state.approved_version = reply.version
-            run.decide(PERSON, "approve_plan", "", {"version": reply.version})
-            run.note("plan.approved", f"plan version {reply.version} is approved", version=reply.version)
-        elif isinstance(reply, RejectedPlan):
-            run.decide(PERSON, "reject_plan", reply.reason)
-            run.note("plan.rejected", f"the plan is rejected: {reply.reason}".removesuffix(": "))
-            raise Interrupted(StopReason.APPROVAL_REJECTED)
 
     # --- clarification ---------------------------------------------------------------------------------------------
     async def _clarify(self) -> None:
@@ -171,12 +156,17 @@ class HumanGate:
         run, state = self._run, self._run.state
         with run.clock.stopped():
             if state.waiting is None:
-                self._announce(waiting)
+                state.waiting, state.status = waiting, STATUS_OF[waiting.kind]
+                for question in waiting.questions:
+                    run.note("clarification.requested", f"question: {question}", question=question)
+                ways = waiting.ways(run.resolved.research_id)
+                text = f"waiting for {waiting.describe()}: {ways[0]}"
+                run.note("wait.started", text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
             run.checkpoints.save_in_background()
-            reply = await self._next_reply()
+            reply = await self._next_reply(waiting)
             while isinstance(reply, Revised) and reply.plan is not None:
                 self._take_edited_plan(reply.plan)
-                reply = await self._next_reply()
+                reply = await self._next_reply(waiting)
             if isinstance(reply, RejectedPlan):
                 return reply  # the result names the plan that waited
             state.waiting, state.status = None, RunStatus.RUNNING
@@ -185,18 +175,6 @@ class HumanGate:
             await run.checkpoints.settle()
             await self._hooks.wait_for_turn()
         return reply
-
-    def _announce(self, waiting: Waiting) -> None:
-        run = self._run
-        run.state.waiting, run.state.status = waiting, STATUS_OF[waiting.kind]
-        for question in waiting.questions:
-            run.note("clarification.requested", f"question: {question}", question=question)
-        self._note_wait("wait.started", waiting)
-
-    def _note_wait(self, event: str, waiting: Waiting) -> None:
-        ways = waiting.ways(self._run.resolved.research_id)
-        text = f"waiting for {waiting.describe()}: {ways[0]}"
-        self._run.note(event, text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
 
     def _take_edited_plan(self, plan: Plan) -> None:
         run, count = self._run, len(plan.parts)
@@ -208,8 +186,8 @@ class HumanGate:
         run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", version=plan.version)
         run.checkpoints.save_in_background()
 
-    async def _next_reply(self) -> Reply:
-        """Return the person's next reply, with one reminder on the way. Raises `Interrupted`."""
+    async def _next_reply(self, waiting: Waiting) -> Reply:
+        """Return the person's next reply. Raises `Interrupted`, also at the end of the time for it."""
         run, inbox = self._run, self._run.inbox
         while True:
             if inbox.interruption is not None:
@@ -219,26 +197,13 @@ class HumanGate:
             while inbox.steering:
                 run.steer(inbox.steering.pop(0))
             await self._hooks.continue_as_new()
-            await self._wait_for_message()
-
-    async def _wait_for_message(self) -> None:
-        """Wait for a message, or for the time of the reminder or of the end. Raises `Interrupted` at the end."""
-        run, waiting = self._run, self._run.state.waiting
-        if waiting is None:
-            return
-        seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
-        if seconds <= 0:
-            run.note("wait.expired", f"nobody has answered: {waiting.describe()} was waited for")
-            raise Interrupted(EXPIRED[waiting.kind])
-        if not waiting.reminded:
-            seconds -= (1 - REMINDER_SHARE) * run.resolved.limits.max_wait_seconds
-        if seconds <= 0:
-            run.state.waiting = waiting.model_copy(update={"reminded": True})
-            self._note_wait("wait.reminder", waiting)
-            return
-        summary = f"until {waiting.describe()} {'expires' if waiting.reminded else 'is reminded of'}"
-        alarm = asyncio.ensure_future(run.host.sleep(seconds, summary))
-        try:
-            await run.host.wait_until(lambda: run.inbox.has_messages or alarm.done())
-        finally:
-            alarm.cancel()
+            waiting = run.state.waiting or waiting
+            seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
+            if seconds <= 0:
+                run.note("wait.expired", f"{waiting.describe()} was not given in time")
+                raise Interrupted(EXPIRED[waiting.kind])
+            alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {waiting.describe()} is due"))
+            try:
+                await run.host.wait_until(lambda: inbox.has_messages or alarm.done())  # noqa: B023
+            finally:
+                alarm.cancel()

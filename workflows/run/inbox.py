@@ -10,7 +10,6 @@ from contracts.addresses import normalized_text, short_hash, sub_query_id
 from contracts.parse_request import error_lines
 from contracts.plan import (
     ANSWER_CHARACTERS,
-    APPROVAL_PHRASE,
     Plan,
     PlannedQuery,
     PlanNode,
@@ -18,7 +17,6 @@ from contracts.plan import (
     Waiting,
     WaitKind,
 )
-from contracts.request import Approve
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, StopReason
@@ -188,11 +186,6 @@ def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
     return edited[-1] if edited else state.plan
 
 
-def phrase_for(approve: Approve) -> str | None:
-    """Return the phrase that approves a plan; None if none is needed."""
-    return APPROVAL_PHRASE if approve is Approve.PHRASE else None
-
-
 def _is_phrase(given: Any, phrase: str) -> bool:
     """Return true for the phrase in any case and quotes; a longer sentence may deny it."""
     if not isinstance(given, str):
@@ -224,17 +217,14 @@ def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLi
             raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
         if key in found:
             raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
-        node = known.get(key) or _like(first, text, query.rationale)
-        found[key] = node.model_copy(update={"priority": place + 1})
+        step_id = f"{first.kind.value}-{short_hash(first.iteration, text)}"
+        # A new part has the kind and the place of the others.
+        new = {
+            "id": sub_query_id(text) if first.needs_search else step_id,
+            "text": text,
+            "rationale": query.rationale,
+            "expected_contribution": "" if first.needs_search else text,
+        }
+        kept = first.model_dump(include={"parent", "depth", "kind", "iteration", "needs_search"})
+        found[key] = (known.get(key) or PlanNode(**kept | new)).model_copy(update={"priority": place + 1})
     return [*(node for node in plan.nodes if node not in parts), *found.values()]
-
-
-def _like(first: PlanNode, text: str, rationale: str) -> PlanNode:
-    """Return a part that a person wrote, with the kind and place of another one."""
-    place = {"parent": first.parent, "depth": first.depth, "kind": first.kind, "iteration": first.iteration}
-    if first.needs_search:
-        return PlanNode(id=sub_query_id(text), text=text, rationale=rationale, **place)
-    identity = f"{first.kind.value}-{short_hash(first.iteration, text)}"
-    return PlanNode(
-        id=identity, text=text, rationale=rationale, needs_search=False, expected_contribution=text, **place
-    )

@@ -84,7 +84,9 @@ async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -
 def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
     resolved = resolved_request().model_copy(update={"gates": EffectiveGates(approve=approve)})
     nodes = [PlanNode(id=f"sq-{number}", text=f"What about part {number}?") for number in range(2)]
-    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=version, phrase=inbox.phrase_for(approve))
+    waiting = Waiting(
+        kind=WaitKind.APPROVAL, plan_version=version, phrase=APPROVAL_PHRASE if approve is Approve.PHRASE else None
+    )
     return ResearchState(resolved=resolved, plan=Plan(version=version, nodes=nodes), waiting=waiting)
 
 
