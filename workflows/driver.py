@@ -10,7 +10,7 @@ from temporalio.exceptions import ActivityError
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
-from workflows.phases.human_gate import HumanGate, WaitHooks
+from workflows.phases.human_gate import HumanGate
 from workflows.phases.pause import reflect
 from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome, result_of
 from workflows.run.calls import cancel_save_options, describe_failure, is_cancelled, is_outage, reason_of
@@ -22,14 +22,11 @@ from workflows.strategies.protocol import Finished, Strategy
 class Driver:
     """One run under one strategy."""
 
-    def __init__(
-        self, run: ResearchRun, strategy: Strategy, hooks: WaitHooks | None = None, *, stored: bool = False
-    ) -> None:
+    def __init__(self, run: ResearchRun, strategy: Strategy, *, stored: bool = False) -> None:
         """`stored` is true if the session store has this session already."""
         self._run = run
         self._strategy = strategy
-        self._hooks = hooks or WaitHooks()
-        self._gate = HumanGate(run, self._hooks)
+        self._gate = HumanGate(run)
         self._stored = stored
 
     async def conduct(self) -> Outcome:
@@ -99,7 +96,7 @@ class Driver:
         self._check_interruption()
         run.checkpoints.save_in_background()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
-            await self._hooks.continue_as_new()
+            await run.hooks.continue_as_new()
         return None
 
     def _check_interruption(self) -> None:

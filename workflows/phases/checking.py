@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
+from contracts import activities, names
 from contracts.addresses import sub_query_id
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification, read_verdicts
@@ -37,7 +37,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import write_input
 from workflows.rules.query_matching import drop_repeated
 from workflows.rules.sub_queries import sources_left
-from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
+from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun, Unanswered
@@ -147,7 +147,7 @@ async def verify(run: ResearchRun) -> None:
         return
     state = run.state
     state.phase = VERIFICATION
-    await run.watchers.enter_phase(run)
+    run.hooks.enter_phase()
     run.note("phase.started", "checking the claims", phase=VERIFICATION, label="verify", iteration=state.iteration)
     before = state.verification
     state.verification = Verification(answers=before.answers, review=before.review)
@@ -372,7 +372,7 @@ class _ClaimChecks:
 
     def _options(self, step: str, summary: str) -> CallOptions:
         run = self._run
-        return record_options(run.operation(step), summary, run.clock.remaining_work_seconds())
+        return call_options(names.RECORDS_QUEUE, run.operation(step), summary, run.clock.remaining_work_seconds())
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, list[int], int]]:

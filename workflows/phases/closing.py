@@ -1,13 +1,8 @@
 """Closing a run: write from the results so far, check, render, save."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
+from contracts import activities, names
 from contracts.messages import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Ending, ResearchResult
 from contracts.request import Review, Verify
@@ -29,7 +24,7 @@ from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.calls import CLOSING_SECONDS, is_cancelled, is_given_up, reason_of, record_options
+from workflows.run.calls import CLOSING_SECONDS, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -88,7 +83,7 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> No
     remaining = run.clock.remaining_seconds()
     is_checked = run.resolved.verify is Verify.FULL
     seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
-    async with _time_limit(run, seconds):
+    async with run.time_limit(seconds):
         await analyze_without_model(run)
         if state.findings and not _draft_is_current(state):
             by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
@@ -103,7 +98,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()
-    async with _time_limit(run, remaining - _layout_seconds(remaining)):
+    async with run.time_limit(remaining - _layout_seconds(remaining)):
         if is_reviewed:
             await review(run)
         await verify(run)
@@ -156,22 +151,6 @@ def _layout_seconds(remaining: float) -> float:
     return min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
 
 
-@asynccontextmanager
-async def _time_limit(run: ResearchRun, seconds: float) -> AsyncIterator[None]:
-    """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
-
-    async def interrupt() -> None:
-        await run.host.sleep(seconds, "until the report must be there")
-        run.inbox.interrupt(StopReason.BUDGET_TIME)
-
-    alarm = asyncio.ensure_future(interrupt())
-    try:
-        yield
-    finally:
-        alarm.cancel()
-        run.inbox.clear()
-
-
 # --- the end -------------------------------------------------------------------------------------------------------
 def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     """Decide how the run ends with its present results; the renderer reads it from the state."""
@@ -191,7 +170,7 @@ def _longest(run: ResearchRun) -> float:
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = replace(record_options(run.operation(RENDER), "render the report", _longest(run)), first=True)
+    options = call_options(names.RECORDS_QUEUE, run.operation(RENDER), "render the report", _longest(run), first=True)
 
     async def send(change: StateChange) -> RenderedReport:
         resolved = run.resolved
@@ -202,7 +181,7 @@ async def _render(run: ResearchRun) -> RenderedReport:
 
 
 async def _save_closed(run: ResearchRun) -> None:
-    options = replace(record_options(run.operation("save"), "save the session", _longest(run)), first=True)
+    options = call_options(names.RECORDS_QUEUE, run.operation("save"), "save the session", _longest(run), first=True)
     try:
         await run.checkpoints.save(closed=True, options=options)
     except ActivityError as error:

@@ -16,7 +16,7 @@ from contracts import activities, failures
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, SearchHit, Source
 from contracts.messages import ReadRecord, ReadRequest, SearchResponse
-from contracts.names import CORPUS_SCHEME
+from contracts.names import CORPUS_SCHEME, READING_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.texts import shorten
@@ -27,7 +27,7 @@ from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.budget import account
-from workflows.run.calls import is_cancelled, read_options, reason_of
+from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -177,9 +177,8 @@ class Gathering:
             patience_seconds=patience,
         )
         async with self._reads_at_once:
-            options = read_options(
-                f"read/{identity}", f"read: {hit.title or hit.url}", run.clock.remaining_work_seconds()
-            )
+            remaining = run.clock.remaining_work_seconds()
+            options = call_options(READING_QUEUE, f"read/{identity}", f"read: {hit.title or hit.url}", remaining)
             record = await run.host.execute(activities.READ_SOURCE, request, options)
         title = record.title or hit.title
         run.note("source.added", f"read: {title}", source_id=identity, title=title)

@@ -1,8 +1,6 @@
 """The human gate: clarification of the question and approval of the plan. Waiting costs the run no time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -29,22 +27,6 @@ EXPIRED: Final = {
 }
 
 
-async def _do_nothing() -> None:
-    """Stand in for a hook that a host without workflows does not need."""
-
-
-@dataclass(frozen=True)
-class WaitHooks:
-    """The steps around a wait that only the workflow can do."""
-
-    continue_as_new: Callable[[], Awaitable[None]] = _do_nothing
-    """Called before each wait: may end this execution and start another one."""
-    wait_for_turn: Callable[[], Awaitable[None]] = _do_nothing
-    """Called after a wait: another run may have taken the place of this one."""
-    check_providers: Callable[[], Awaitable[None]] = _do_nothing
-    """Called once, when the plan is approved. Raises `Interrupted` or a failure if no provider can be asked."""
-
-
 def needs_approval(state: ResearchState) -> bool:
     """Return true if a person has yet to approve a plan, made or not."""
     return state.resolution.gates.approve is not Approve.NONE and state.approved_version is None
@@ -53,9 +35,8 @@ def needs_approval(state: ResearchState) -> bool:
 class HumanGate:
     """Asks a person before the work of a run, and waits for the reply."""
 
-    def __init__(self, run: ResearchRun, hooks: WaitHooks) -> None:
+    def __init__(self, run: ResearchRun) -> None:
         self._run = run
-        self._hooks = hooks
         self._providers_checked = False
 
     async def wait_for_approval(self) -> bool:
@@ -84,10 +65,10 @@ class HumanGate:
                 state.approved_version = reply.version
                 run.decide(PERSON, "approve_plan", "", {"version": reply.version})
                 run.note("plan.approved", f"plan version {reply.version} is approved", version=reply.version)
-        if state.approved_version is not None and not self._providers_checked:
+        if run.permission() is not None and not self._providers_checked:
             self._providers_checked = True
             with run.clock.stopped():
-                await self._hooks.check_providers()
+                await run.hooks.check_providers()
         return True
 
     # --- clarification ---------------------------------------------------------------------------------------------
@@ -173,7 +154,7 @@ class HumanGate:
             run.note("wait.ended", "a person has answered", kind=waiting.kind.value)
             # A late save of the state before would give up the place that the run takes now.
             await run.checkpoints.settle()
-            await self._hooks.wait_for_turn()
+            await run.hooks.wait_for_turn()
         return reply
 
     def _take_edited_plan(self, plan: Plan) -> None:
@@ -196,7 +177,7 @@ class HumanGate:
                 return inbox.replies.pop(0)
             while inbox.steering:
                 run.steer(inbox.steering.pop(0))
-            await self._hooks.continue_as_new()
+            await run.hooks.continue_as_new()
             waiting = run.state.waiting or waiting
             seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
             if seconds <= 0:

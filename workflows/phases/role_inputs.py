@@ -1,6 +1,6 @@
 """Requests to roles: projections of the state, so that no role gets the whole of it; and passages for writers."""
 
-from contracts import activities
+from contracts import activities, names
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.evidence import Evidence, Source
 from contracts.messages import SPANS_PER_SOURCE, SelectionRequest
@@ -9,8 +9,11 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.vocabulary import TOP_CONFIDENCE, NodeKind
-from workflows.run.calls import selection_options
+from workflows.run.calls import call_options
 from workflows.run.research_run import ResearchRun
+
+SELECTION_SECONDS = 120.0
+"""A report can do without further passages: the search for them is not retried for longer."""
 
 
 def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
@@ -122,7 +125,8 @@ async def select_evidence(run: ResearchRun, step: str, questions: list[str], per
         per_question=per_question,
         per_source=SPANS_PER_SOURCE,
     )
-    options = selection_options(run.operation(step), "select passages", run.clock.remaining_work_seconds())
+    remaining = min(SELECTION_SECONDS, run.clock.remaining_work_seconds())
+    options = call_options(names.READING_QUEUE, run.operation(step), "select passages", remaining)
     chosen = await run.within_limits(run.host.execute(activities.SELECT_EVIDENCE, request.by_reference(), options))
     run.operation_done(step)
     return chosen.evidence(request)

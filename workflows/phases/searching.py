@@ -12,7 +12,7 @@ from contracts.addresses import canonical_url, doi_of
 from contracts.canary import STEERED_NOTE
 from contracts.evidence import SearchHit, together
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.names import CORPUS_PROVIDER
+from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
@@ -22,12 +22,12 @@ from contracts.vocabulary import AgentRole
 from workflows.rules.query_matching import asked_before
 from workflows.run.budget import account
 from workflows.run.calls import (
+    call_options,
     describe_failure,
     is_cancelled,
     is_outage,
     last_failure,
     reason_of,
-    search_options,
     spent_by,
 )
 from workflows.run.research_run import ResearchRun
@@ -197,7 +197,8 @@ class Searching:
             # The cache has the answer to the earlier wording.
             request = request.model_copy(update={"text": known.text})
             run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=service.name)
-        options = search_options(request.operation, f"search: {query.text}", run.clock.remaining_work_seconds())
+        remaining = run.clock.remaining_work_seconds()
+        options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:
             response = await run.host.execute(activities.SEARCH, request, options)
         except ActivityError as error:

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
+from contracts import activities, names
 from contracts.addresses import finding_id
 from contracts.call_sizes import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.evidence import Evidence, Finding, ReportDraft
@@ -16,7 +16,7 @@ from contracts.plan import PlanNode
 from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult, WriteInput
 from contracts.vocabulary import Confidence, EngineKind
 from workflows.phases.role_inputs import extract_of, select_evidence, write_input
-from workflows.run.calls import is_cancelled, record_options
+from workflows.run.calls import call_options, is_cancelled
 from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 
@@ -156,9 +156,10 @@ async def _join(
         sections=[output.draft.document for output in written],
         headings=outline,
     )
-    options = record_options(run.operation("join"), "join the sections", run.clock.remaining_work_seconds())
+    remaining = run.clock.remaining_work_seconds()
+    options = call_options(names.RECORDS_QUEUE, run.operation("join"), "join the sections", remaining, first=True)
     try:
-        draft = await run.within_limits(run.host.execute(activities.JOIN_REPORT, request, replace(options, first=True)))
+        draft = await run.within_limits(run.host.execute(activities.JOIN_REPORT, request, options))
     except ActivityError as error:
         if is_cancelled(error):
             raise

@@ -9,12 +9,13 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.messages import SaveRequest, StateChange
+from contracts.names import RECORDS_QUEUE
 from contracts.notebooks import without_entry_texts
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
-from workflows.run.calls import CallOptions, is_cancelled, record_options
+from workflows.run.calls import CallOptions, call_options, is_cancelled
 from workflows.run.context import RunContext
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class Checkpoints:
         resolved = self._run.resolved
         # A later checkpoint makes up for this one; the last one is waited for.
         patience = None if closed else self._run.clock.remaining_work_seconds()
-        how = options or record_options(self._run.operation("save"), "save the session", patience)
+        how = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
         snapshot = _Snapshot.of(self._run.state.snapshot(events))
 
         async def send(change: StateChange) -> None:

@@ -1,8 +1,9 @@
 """The common parts of a run: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from contracts.canary import contains_canary, exposes_private_text
@@ -35,12 +36,12 @@ EVENT_CHARACTERS: Final = 300
 class RunContext:
     """State, inbox, host and resolved request of one run, and what is recorded of it."""
 
-    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: "Watchers | None" = None) -> None:
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, hooks: "Hooks | None" = None) -> None:
         self.state = state
         self.inbox = inbox
         self.host = host
         self.clock = Clock(state, inbox, host)
-        self.watchers = watchers or Watchers()
+        self.hooks = hooks or Hooks()
 
     @property
     def resolved(self) -> ResolvedResearch:
@@ -110,6 +111,21 @@ class RunContext:
         await abandon(self.host, [task])
         raise Interrupted(self.inbox.interruption or StopReason.INTERNAL_ERROR)
 
+    @asynccontextmanager
+    async def time_limit(self, seconds: float) -> AsyncIterator[None]:
+        """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
+
+        async def interrupt() -> None:
+            await self.host.sleep(max(0.0, seconds), "until the report must be there")
+            self.inbox.interrupt(StopReason.BUDGET_TIME)
+
+        alarm = asyncio.ensure_future(interrupt())
+        try:
+            yield
+        finally:
+            alarm.cancel()
+            self.inbox.clear()
+
     # --- guidance --------------------------------------------------------------------------------------------------
     def guide(self, origin: str, text: str, phase: str | None) -> None:
         """Give the next phase something to go by."""
@@ -170,7 +186,7 @@ class RunContext:
         if self.state.task is not None:
             data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
-        self.watchers.changed(self)
+        self.hooks.changed()
 
     def decide(
         self,
@@ -239,14 +255,24 @@ class RunContext:
         self.state.last_failure = note[:300]
 
 
-class Watchers:
-    """Told after every event; the workflow shows details and search attributes, tests need nothing."""
+async def _do_nothing() -> None:
+    """Stand in for a hook that a host without workflows does not need."""
 
-    def changed(self, run: "RunContext") -> None:
-        """Something happened."""
 
-    async def enter_phase(self, run: "RunContext") -> None:
-        """A new phase began."""
+@dataclass(frozen=True)
+class Hooks:
+    """The steps that only the workflow around a run can do."""
+
+    changed: Callable[[], None] = lambda: None
+    """Called after every event."""
+    enter_phase: Callable[[], None] = lambda: None
+    """Called when a phase begins, and at the end."""
+    continue_as_new: Callable[[], Awaitable[None]] = _do_nothing
+    """Called at boundaries and before each wait: may end this execution and start another one."""
+    wait_for_turn: Callable[[], Awaitable[None]] = _do_nothing
+    """Called after a wait for a person: another run may have taken the place of this one."""
+    check_providers: Callable[[], Awaitable[None]] = _do_nothing
+    """Called once, before the first search is possible. Raises `Interrupted`, or a failure if none can be reached."""
 
 
 def elapsed_seconds(state: ResearchState, now: float) -> float:

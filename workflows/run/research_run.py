@@ -3,13 +3,13 @@
 A role call reserves, calls and settles; an answer of no use is repaired once, then the deterministic fallback works.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from contracts import failures
+from contracts import failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
@@ -43,17 +43,18 @@ from workflows.run.budget import (
     reservation,
 )
 from workflows.run.calls import (
+    EXTRACTIVE_CALL_SECONDS,
+    call_options,
     describe_failure,
     details_of,
     is_given_up,
     is_outage,
     last_failure,
     reason_of,
-    role_options,
     spent_by,
 )
 from workflows.run.checkpoints import Checkpoints
-from workflows.run.context import RunContext, Watchers
+from workflows.run.context import Hooks, RunContext
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.spawning import Agents
@@ -93,11 +94,11 @@ class ResearchRun(RunContext):
         state: ResearchState,
         inbox: Inbox,
         host: Host,
-        watchers: Watchers | None = None,
+        hooks: Hooks | None = None,
         stored: dict[str, Any] | None = None,
     ) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
-        super().__init__(state, inbox, host, watchers)
+        super().__init__(state, inbox, host, hooks)
         self.checkpoints = Checkpoints(self, stored)
         self.holdings = Holdings()
         self.agents = Agents(self)
@@ -234,7 +235,15 @@ class ResearchRun(RunContext):
     async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
         summary, remaining = summary_of(role, request), self.clock.remaining_work_seconds()
-        options = replace(role_options(request.operation, summary, request.engine, remaining), first=self.inbox.closing)
+        attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
+        options = call_options(
+            names.MODELS_QUEUE,
+            request.operation,
+            summary,
+            remaining,
+            attempt_seconds=attempt,
+            first=self.inbox.closing,
+        )
         timed = by_reference(request, self.state.resolved_entry).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )

@@ -5,13 +5,14 @@ import json
 import pytest
 from markdown_it import MarkdownIt
 
+from contracts import names
 from contracts.outcome import Awaited, ResearchStatus, Usage
 from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, from_markdown
-from contracts.vocabulary import EngineKind, RunStatus
+from contracts.vocabulary import RunStatus
 from tests.fakes import states
-from workflows.run.calls import read_options, record_options, role_options, search_options
+from workflows.run.calls import call_options
 from workflows.run.research_run import summary_of
 from workflows.status import details_markdown
 
@@ -73,14 +74,9 @@ def test_the_line_is_bounded_in_bytes(text: str, characters: int, most: int) -> 
 def test_summaries_of_activities_are_words(text: str) -> None:
     """Titles and queries are shown as they are read, whatever they say."""
     line = " ".join(f"read: {text}".split())
-    made = [
-        read_options("a", f"read: {text}", 60),
-        search_options("a", f"read: {text}", 60),
-        record_options("a", f"read: {text}"),
-        role_options("a", f"read: {text}", EngineKind.MODEL, 60),
-    ]
-    assert {options.summary for options in made} == {as_markdown(line, 120, 200)}
-    assert {from_markdown(options.summary) for options in made} == {line}
+    summary = call_options(names.READING_QUEUE, "a", f"read: {text}", 60).summary
+    assert summary == as_markdown(line, 120, 200)
+    assert from_markdown(summary) == line
 
 
 def test_details_hold_words_of_others_as_words() -> None:

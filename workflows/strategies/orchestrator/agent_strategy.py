@@ -67,7 +67,7 @@ class AgentStrategy:
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"{TURN}-{position.turn}"
         run.state.phase = name
-        await run.watchers.enter_phase(run)
+        run.hooks.enter_phase()
         run.note("phase.started", name, phase=name, label=name, sub_turn=position.turn)
         await take_turn(run)
         run.note("phase.finished", name, phase=name, summary=_summary(run.state))
