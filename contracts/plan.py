@@ -126,8 +126,6 @@ class PlanNode(Contract):
     new_source_count: int = 0
     duplicate_count: int = 0
     """Hits of known sources: of earlier searches, other sub-queries or several providers."""
-    merged_count: int = 0
-    """Hits of several providers that were merged; part of `duplicate_count`."""
     stated_gaps: list[str] = []
     """Ids of the gaps in its answer, also those of another sub-query."""
     finding_count: int = 0
