@@ -325,8 +325,6 @@ class FinalizedVerification(CompactModel):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
-    queries: list[str] = []
-    """Queries for the most important claims without another passage in any text."""
 
 
 class ApplyRequest(RunRequest):

@@ -25,11 +25,10 @@ from activities.verifying.correction import apply, choose, find_doubtful
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, ReportDraft, Verdict, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, ReportDraft, VerdictsEntry
 from contracts.notebooks import AnalysisEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.texts import shorten
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, Notebooks, SessionStore
@@ -127,7 +126,6 @@ class VerifyingActivities:
             evidence=[item.place for item in fresh],
             doubtful_entry=await self._written(found.doubtful),
             sizes=[_size(claim) for claim in found.doubtful.claims],
-            queries=[shorten(one.asked.text, 200) for one in found.doubtful.claims if _needs_source(one)][:3],
         )
 
     async def _extracted(
@@ -153,11 +151,6 @@ class VerifyingActivities:
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = [await self.notebooks.read(entry, checking.AnswersEntry) for entry in entries]
         return [answer for each in read for answer in each.answers]
-
-
-def _needs_source(doubtful: checking.DoubtfulClaim) -> bool:
-    """Return whether only another source could change the verdict on a claim."""
-    return not doubtful.candidates and doubtful.verdict is not Verdict.CONTRADICTED
 
 
 def _size(claim: CompactModel) -> int:
