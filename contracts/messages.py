@@ -1,17 +1,13 @@
 """Requests and results of activities that are no role."""
 
-from typing import Final
-
 from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
-from contracts.notebooks import refer_source
+from contracts.evidence import DocumentRef, PassagePlace, ReportDraft, SearchHit, SourceAssessment
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
 from contracts.resolved import Permission, ResolvedResearch
-from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
 
@@ -346,56 +342,3 @@ class JoinRequest(RunRequest):
     sections: list[DocumentRef]
     headings: list[str]
     """Heading of each section, where its text has none."""
-
-
-SPANS_PER_QUESTION: Final = 8
-SPANS_PER_SOURCE: Final = 3
-
-
-class SelectionRequest(RunRequest):
-    """Questions that evidence is selected for."""
-
-    language: str = "en"
-    questions: list[str]
-    """Texts of claims, or questions that sections answer."""
-    sources: list[SourceExtract]
-    """Sources with a stored text, or with the snippet of a search only."""
-    per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
-    per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
-    """For one question."""
-
-    def by_reference(self) -> "SelectionRequest":
-        """The request with hashes of entries in place of the details of its sources."""
-        return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
-
-
-class SelectedSpan(CompactModel):
-    """A passage by its place: `text[start:end]` of the source with that number in the request."""
-
-    source: int = Field(ge=0)
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
-    relevance: float = 0.0
-    """Share of the question, 0 to 1, and the bonus of a shared figure."""
-    numeric: bool = False
-    """True if it has a figure of the question."""
-    snippet_based: bool = False
-    """True if it is from the snippet of a search, without the page: never to be cited."""
-
-
-class SelectedEvidence(CompactModel):
-    """Passages for each question, the best first."""
-
-    entry: str | None = None
-    """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    spans: list[list[SelectedSpan]] = []
-    """By question, in their order."""
-
-    def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
-        """The passages that can be cited, by question; `request` is the original one."""
-
-        def cited(span: SelectedSpan) -> Evidence:
-            place = PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end)
-            return place.evidence(self.entry)
-
-        return [[cited(span) for span in found if not span.snippet_based] for found in self.spans]
