@@ -102,13 +102,13 @@ class DeepResearchWorkflow(PersonMessages):
             if is_cancelled(error):
                 raise
             failure = self._fail(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
-            await driver.save_failed()
+            await driver.save_at_the_end()
             raise failure from None
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
             failure = self._fail(run, _unforeseen(error).message)
-            await driver.save_failed()
+            await driver.save_at_the_end()
             raise failure from None
         self._show_phase()
         await workflow.wait_condition(workflow.all_handlers_finished)

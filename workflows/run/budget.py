@@ -4,7 +4,6 @@ A call may start only if its reservation fits beside what was used, what is unde
 So no limit is exceeded as long as no call needs more than its reservation.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -39,8 +38,7 @@ class Reservation:
     tokens: int = 0
     cost_usd: float = 0.0
 
-    def plus(self, other: "Reservation") -> "Reservation":
-        """Both together."""
+    def __add__(self, other: "Reservation") -> "Reservation":
         return Reservation(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
     def unexplained_by(self, usage: Usage) -> "Reservation":
@@ -56,14 +54,6 @@ NOTHING: Final = Reservation()
 def reservation(size: CallSize, price: ModelPrice | None) -> Reservation:
     """For one call of at most this size at its tier's price."""
     return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
-
-
-def total(reservations: Iterable[Reservation]) -> Reservation:
-    """All of them together."""
-    together = NOTHING
-    for item in reservations:
-        together = together.plus(item)
-    return together
 
 
 def report_reserve(
@@ -101,7 +91,7 @@ def refusal(
     `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
     what searches cost is in it.
     """
-    asked = held.plus(wanted).plus(kept)
+    asked = held + wanted + kept
     if limits.max_model_calls is not None and used.model_calls + asked.calls > limits.max_model_calls:
         return StopReason.BUDGET_CALLS
     if limits.max_tokens is not None and used.tokens + asked.tokens > limits.max_tokens:
@@ -125,7 +115,7 @@ class Holdings:
     @property
     def held(self) -> Reservation:
         """Everything that a further call must leave untouched."""
-        return total(self._under_way.values()).plus(self.unexplained)
+        return sum(self._under_way.values(), self.unexplained)
 
     def open(self, wanted: Reservation) -> int:
         """Reserve; the number is for closing it."""
@@ -136,7 +126,7 @@ class Holdings:
     def close(self, number: int, left: Reservation) -> None:
         """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""
         del self._under_way[number]
-        self.unexplained = self.unexplained.plus(left)
+        self.unexplained = self.unexplained + left
         self.changes += 1
 
 

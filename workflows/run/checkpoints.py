@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -143,20 +143,13 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
     )
 
 
-class Reposition(Protocol):
-    """`Strategy.resume`."""
-
-    def __call__(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Move the position of the state to what is to be done again."""
-        ...
-
-
 def resume_state(
-    state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition
+    state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Callable[..., None]
 ) -> ResearchState:
-    """The state to go on with: completed work is kept, marks of the earlier end are taken off.
+    """Return the state to go on with: completed work is kept, marks of the earlier end are removed.
 
     Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
+    `reposition` is `Strategy.resume`.
     """
     hasty = set(state.hasty_analyses)
     # What was concluded from a search that failed does not hold once the search is made again.

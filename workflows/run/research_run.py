@@ -320,7 +320,7 @@ class ResearchRun(RunContext):
         resolved = self.resolved
         sub_queries = len(self.state.plan.sub_queries) or resolved.limits.max_sub_queries
         kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
-        return kept.plus(check_reserve(resolved.limits)) if resolved.verify is Verify.FULL else kept
+        return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         return self.resolved.model_prices.get(role.tier.value)

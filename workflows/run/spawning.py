@@ -14,7 +14,7 @@ from contracts.texts import plural
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
 from workflows.rules.sub_queries import sources_left
-from workflows.run.budget import NOTHING, Reservation, account, total
+from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.inbox import Interrupted
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class Agents:
             return
         run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
         taken = [share for agent in todo if (share := self._of(agent).share)]
-        kept = run.holdings.held.plus(run.reserved_for_report()).plus(total(map(_reservation, taken)))
+        kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
         cost = limits.max_cost_usd
         left = AgentShare(
             sources=max(0, sources_left(run.state, limits) - sum(share.sources for share in taken)),

@@ -197,14 +197,15 @@ async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
     with run.clock.stopped():
         await host.advance(10 * work)
         assert run.clock.remaining_work_seconds() == work
-    run.clock.fix_limits(limits.model_copy(update={"deadline_seconds": limits.deadline_seconds + 100}))
+    longer = limits.model_copy(update={"deadline_seconds": limits.deadline_seconds + 100})
+    state.resolved = run.resolved.model_copy(update={"choices": {"extended": longer}})
+    run.choose_limits("extended")
+    run.choose_limits("extended")
     assert run.clock.remaining_work_seconds() == work + 100
     await host.advance(work)
     assert inbox.interruption is None
     await host.advance(100)
     assert inbox.interruption is StopReason.BUDGET_TIME
-    with pytest.raises(ValueError, match="fixed once"):
-        run.clock.fix_limits(limits)
     run.clock.cancel_alarm()
 
 
