@@ -152,7 +152,9 @@ class PersonMessages(StateQueries):
         """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
         taken = inbox.read_answers(self._state, self._inbox.replies, answers, round)
         self._inbox.replies.append(taken)
-        return "taken: the run goes on with your answers" if any(taken.answers) else "taken: the run goes on without"
+        return (
+            "taken: the run goes on with your answers" if any(taken.answers or ()) else "taken: the run goes on without"
+        )
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002

@@ -4,7 +4,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
 from contracts.messages import RenderedReport, RenderRequest, StateChange
-from contracts.outcome import Ending, ResearchResult
+from contracts.outcome import Ending
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
@@ -24,7 +24,7 @@ from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.calls import CLOSING_SECONDS, call_options, is_cancelled, is_given_up, reason_of
+from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -64,11 +64,33 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
         state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
     state.citations = rendered.citations
-    state.result = _result(state, rendered, ending, resumable=incomplete)
+    state.result = result_of(
+        state,
+        ending.outcome,
+        ending.stop_reason,
+        ending.ended_at,
+        resumable=incomplete,
+        completeness=ending.completeness,
+        kind=state.draft.kind if state.draft else ReportKind.REPORT,
+        summary=rendered.summary or (state.draft.summary if state.draft else ""),
+        report=rendered.text,
+        report_cut=rendered.cut,
+        report_ref=rendered.files.markdown,
+        files=rendered.files,
+        verification=rendered.verification,
+        review=state.verification.review,
+        limitations=state.limitations,
+    )
     state.status = RunStatus(ending.outcome.value)
     text = f"{ending.outcome.value}: {ending.stop_reason.value}"
     run.note("run.finished", text, outcome=ending.outcome.value)
-    await _save_closed(run)
+    try:
+        await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade("the finished session could not be saved: only the engine's history has this result")
+        state.result = state.result.model_copy(update={"degraded": list(state.degraded)})
     return ending.outcome
 
 
@@ -164,13 +186,14 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     return state.ending
 
 
-def _longest(run: ResearchRun) -> float:
-    """Seconds for which the report is rendered and saved: a store may come back after the deadline."""
-    return max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
+def _closing_options(run: ResearchRun, step: str, summary: str) -> CallOptions:
+    """Schedule rendering and saving also for some time after the deadline: a store may come back."""
+    seconds = max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
+    return call_options(names.RECORDS_QUEUE, run.operation(step), summary, seconds, first=True)
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = call_options(names.RECORDS_QUEUE, run.operation(RENDER), "render the report", _longest(run), first=True)
+    options = _closing_options(run, RENDER, "render the report")
 
     async def send(change: StateChange) -> RenderedReport:
         resolved = run.resolved
@@ -178,35 +201,3 @@ async def _render(run: ResearchRun) -> RenderedReport:
         return await run.host.execute(activities.RENDER_REPORT, request, options)
 
     return await run.checkpoints.with_newest_state(send)
-
-
-async def _save_closed(run: ResearchRun) -> None:
-    options = call_options(names.RECORDS_QUEUE, run.operation("save"), "save the session", _longest(run), first=True)
-    try:
-        await run.checkpoints.save(closed=True, options=options)
-    except ActivityError as error:
-        if is_cancelled(error):
-            raise
-        run.degrade("the finished session could not be saved: only the engine's history has this result")
-        if run.state.result is not None:
-            run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
-
-
-def _result(state: ResearchState, rendered: RenderedReport, ending: Ending, *, resumable: bool) -> ResearchResult:
-    return result_of(
-        state,
-        ending.outcome,
-        ending.stop_reason,
-        ending.ended_at,
-        resumable=resumable,
-        completeness=ending.completeness,
-        kind=state.draft.kind if state.draft else ReportKind.REPORT,
-        summary=rendered.summary or (state.draft.summary if state.draft else ""),
-        report=rendered.text,
-        report_cut=rendered.cut,
-        report_ref=rendered.files.markdown,
-        files=rendered.files,
-        verification=rendered.verification,
-        review=state.verification.review,
-        limitations=state.limitations,
-    )

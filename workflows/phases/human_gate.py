@@ -11,7 +11,7 @@ from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
-from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Reply, Revised
+from workflows.run.inbox import Interrupted, Reply
 from workflows.run.research_run import ResearchRun
 
 CLARIFICATION: Final = "clarification"
@@ -53,18 +53,17 @@ class HumanGate:
             reply = await self._wait(
                 state.waiting or self._waiting(WaitKind.APPROVAL, plan_version=version, phrase=phrase)
             )
-            if isinstance(reply, Revised):
+            if reply.rejected is not None:
+                run.decide(PERSON, "reject_plan", reply.rejected)
+                run.note("plan.rejected", f"the plan is rejected: {reply.rejected}".removesuffix(": "))
+                raise Interrupted(StopReason.APPROVAL_REJECTED)
+            if reply.approved is None:
                 run.decide(PERSON, "revise_plan", reply.guidance)
                 run.guide(PERSON, reply.guidance, state.phase)
                 return False
-            if isinstance(reply, RejectedPlan):
-                run.decide(PERSON, "reject_plan", reply.reason)
-                run.note("plan.rejected", f"the plan is rejected: {reply.reason}".removesuffix(": "))
-                raise Interrupted(StopReason.APPROVAL_REJECTED)
-            if isinstance(reply, Approved):
-                state.approved_version = reply.version
-                run.decide(PERSON, "approve_plan", "", {"version": reply.version})
-                run.note("plan.approved", f"plan version {reply.version} is approved", version=reply.version)
+            state.approved_version = reply.approved
+            run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
+            run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
         if run.permission() is not None and not self._providers_checked:
             self._providers_checked = True
             with run.clock.stopped():
@@ -80,7 +79,7 @@ class HumanGate:
             run.state.clarification = known.model_copy(update={"done": True})
             return
         reply = await self._wait(waiting)
-        answers = reply.answers if isinstance(reply, Answered) else []
+        answers = reply.answers or []
         rounds = [*known.rounds, QuestionRound(questions=waiting.questions, answers=answers)]
         done = len(rounds) >= MOST_ROUNDS or not any(answers)
         run.state.clarification = known.model_copy(update={"rounds": rounds, "done": done})
@@ -145,10 +144,10 @@ class HumanGate:
                 run.note("wait.started", text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
             run.checkpoints.save_in_background()
             reply = await self._next_reply(waiting)
-            while isinstance(reply, Revised) and reply.plan is not None:
+            while reply.plan is not None:
                 self._take_edited_plan(reply.plan)
                 reply = await self._next_reply(waiting)
-            if isinstance(reply, RejectedPlan):
+            if reply.rejected is not None:
                 return reply  # the result names the plan that waited
             state.waiting, state.status = None, RunStatus.RUNNING
             run.note("wait.ended", "a person has answered", kind=waiting.kind.value)

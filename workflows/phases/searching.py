@@ -100,7 +100,6 @@ class Searching:
         self._follows = resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.iteration == 1
         self._failed: dict[str, set[str]] = {}
         """Provider → sub-queries for which it failed."""
-        self._answered: set[str] = set()
 
     async def search(self, query: PlanNode) -> Answers:
         """Ask by the run's policy, but never with a query that contains the canary.
@@ -195,7 +194,6 @@ class Searching:
             answers.failures.append((provider, error))
             account(run.state, AgentRole.GATHERER, spent_by(error))
             return
-        self._answered.add(provider)
         run.state.note_entry(response.entry)
         usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
@@ -251,17 +249,16 @@ class Searching:
     def _count_failure(self, query: PlanNode, provider: str, error: ActivityError) -> None:
         """Count a failure, and give up a provider that will not come back, as long as there is another one.
 
-        A query that a provider refuses is no failure of one that answers others.
+        A query that a provider refuses is no failure of the provider.
         """
         run, cause, reason = self._run, last_failure(error), describe_failure(error)
         kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
-        refused = kind == failures.SEARCH_REJECTED
-        if refused:
+        if kind == failures.SEARCH_REJECTED:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"
             run.note("status", text, level="warning", provider=provider)
+            return
         failed = self._failed.setdefault(provider, set())
-        if not refused or provider not in self._answered:
-            failed.add(query.id)
+        failed.add(query.id)
         if len({name for name, _ in self._services}) == 1 or provider in run.state.lost_providers:
             return
         if kind in PERMANENT or len(failed) >= MOST_FAILURES:

@@ -63,11 +63,3 @@ async def test_one_refused_query_fails_alone() -> None:
     assert [query.error for query in run.state.plan.sub_queries] == [f"picky: {failures.SEARCH_REJECTED}", None, None]
     told = [event.text for event in run.state.events if "refuses it" in event.text]
     assert told == [f"picky did not take “{QUERIES[0].text}”: refuses it (400)"]
-
-
-async def test_a_provider_that_takes_nothing_is_lost_in_the_end() -> None:
-    """Two queries refused, and none answered (S0-097)."""
-    picky = Picky(*(query.text for query in QUERIES))
-    run = await gathered(picky, [SourceType.WEB])
-    assert picky.asked == [query.text for query in QUERIES[:2]]
-    assert run.state.degraded == ["search provider picky was lost during the run: refuses it (400)"]

@@ -27,7 +27,7 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run import inbox
-from workflows.run.inbox import Answered, Approved, Inbox, Reply
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
 
@@ -111,7 +111,7 @@ def test_a_wrong_approval_is_told_so(version: object, phrase: object, problem: s
 
 def test_the_phrase_counts_whatever_its_letters_and_the_marks_around_it() -> None:
     """What a person types is compared as a person would."""
-    assert inbox.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Approved(2)
+    assert inbox.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Reply(approved=2)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_who_is_not_waited_for_is_told_so() -> None:
     with pytest.raises(inbox.Unacceptable, match="the run waits for the approval of plan version 2"):
         inbox.read_answers(state, [], ["x"])
     with pytest.raises(inbox.Unacceptable, match="an earlier message is being taken up"):
-        inbox.read_approval(state, [Approved(2)], 2)
+        inbox.read_approval(state, [Reply(approved=2)], 2)
     edit = inbox.read_revision(state, [], {"brief": "x"})
-    assert inbox.read_approval(state, [edit], 3) == Approved(3)
+    assert inbox.read_approval(state, [edit], 3) == Reply(approved=3)
     assert inbox.read_revision(state, [edit], {"brief": "y"}, 3).plan == edit.plan.model_copy(  # type: ignore[union-attr]
         update={"version": 4, "brief": "y"}
     )
@@ -218,7 +218,7 @@ async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None
         waiting = await made.asked()
         assert waiting.questions[0].startswith("Which part of")
         assert api.counts()["planner"] == 0
-        await made.answered(Answered(["the zebra setting"]))
+        await made.answered(Reply(answers=["the zebra setting"]))
         assert await made.task is Outcome.COMPLETED, state.failed_branches
         await world.close()
     assert api.counts()["clarifier"] == 2
