@@ -3,7 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from temporalio import workflow
@@ -130,7 +131,10 @@ class DeepResearchWorkflow(PersonMessages):
         )
         # It waits for workers as long as the run may last.
         seconds = effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds
-        options = call_options(names.RECORDS_QUEUE, "prepare", "prepare the run", seconds)
+        options = replace(
+            call_options(names.RECORDS_QUEUE, "prepare", "prepare the run"),
+            schedule_to_close=timedelta(seconds=seconds),
+        )
         try:
             work = self._host.execute(activities.PREPARE_RESEARCH, argument, options)
             # A stored session has something to report from: it is loaded, stopped or not.
