@@ -182,7 +182,7 @@ class ResearchState(BaseModel):
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     hasty_analyses: list[str] = []
-    """Sub-queries that were analyzed without their model because the run was ending: a resumed run does them again."""
+    """Sub-queries whose analysis failed or was done without the run's model: a resumed run does them again."""
     ending: Ending | None = None
     """None while the run goes on."""
     result: ResearchResult | None = None

@@ -51,6 +51,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     finished = {name: call for name, call in calls.items() if not call.cancelled()}
     with _recorded_gap_changes(run):
         withdraw(state, [query for query in queries if query.id in finished and not finished[query.id].exception()])
+    redo = [name for name in state.hasty_analyses if name not in finished]
     for query in queries:
         call = finished.get(query.id)
         error = call.exception() if call else None
@@ -60,23 +61,32 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             # An analysis that failed for good costs its own branch, not the run.
             run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
             merge(run, query, None)
-        elif call is not None or query.id not in calls:
-            merge(run, query, call.result() if call else None)
+            redo.append(query.id)
+        elif call is None:
+            if query.id not in calls:
+                merge(run, query, None)
+        else:
+            output = call.result()
+            merge(run, query, output)
+            if output.account.engine is not run.resolved.engine:
+                redo.append(query.id)
+    state.hasty_analyses = redo
     if interruption is not None:
         raise interruption
 
 
-async def analyze_without_model(run: ResearchRun) -> None:
-    """Analyze the rest without a model, because the run ends; a resumed run does it again."""
+async def analyze_without_model(run: ResearchRun) -> bool:
+    """Analyze the rest without a model, because the run ends; true if any was left. A resumed run does it again."""
     state = run.state
     waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
-        return
+        return False
     try:
         await analyze(run, engine=EngineKind.EXTRACTIVE)
     except Interrupted:
         run.degrade("not everything that was read could be analyzed in time")
-    state.hasty_analyses = waiting
+    state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
+    return True
 
 
 # --- earlier results -----------------------------------------------------------------------------------------------

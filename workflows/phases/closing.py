@@ -106,8 +106,8 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> No
     is_checked = run.resolved.verify is Verify.FULL
     seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
     async with run.time_limit(seconds):
-        await analyze_without_model(run)
-        if state.findings and not _draft_is_current(state):
+        changed = await analyze_without_model(run)
+        if state.findings and (changed or not _draft_is_current(state)):
             by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
             await _write(run, reason, EngineKind.EXTRACTIVE if by_rules else None)
         elif not state.findings and state.plan.nodes:
@@ -163,10 +163,8 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
 
 def _draft_is_current(state: ResearchState) -> bool:
-    """Return true if the draft was written in this iteration, after the last analysis."""
-    if state.draft is None:
-        return False
-    return not state.hasty_analyses and state.draft.iteration >= max(finding.iteration for finding in state.findings)
+    """Return true if the draft was written in this iteration, after its analysis."""
+    return state.draft is not None and state.draft.iteration >= max(finding.iteration for finding in state.findings)
 
 
 def _layout_seconds(remaining: float) -> float:

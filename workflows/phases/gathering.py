@@ -206,11 +206,8 @@ class Gathering:
         registry = register_sources(state.sources, state.aliases, fresh)
         state.sources, state.aliases = registry.sources, registry.aliases
         self._extend_known_sources(found_by)
-        new = Counter(
-            source.sub_query_ids[0]
-            for _, source in fresh
-            if source.status is SourceStatus.FULL and source.id not in registry.dropped
-        )
+        readable = [source for _, source in fresh if source.status is SourceStatus.FULL]
+        new = Counter(source.sub_query_ids[0] for source in readable if source.id not in registry.dropped)
         for query in self._sub_queries:
             self._take_query(query, new[query.id], complete=complete)
 
@@ -262,7 +259,7 @@ class Gathering:
         for query in self._sub_queries:
             for hit in self._hits(query)[:most]:
                 source = state.sources.get(self._identities.identity_of(hit))
-                if source is None or source.status is not SourceStatus.FULL:
+                if source is None:
                     continue
                 finders = [*source.sub_query_ids, *found_by[self._identities.identity_of(hit)]]
                 sections = hit.entries if source.entry and hit.url.startswith(CORPUS_SCHEME) else []
@@ -285,7 +282,7 @@ class Gathering:
         if answers is not None:
             state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
         duplicates = answers.folded if answers else 0
-        if complete and query.status is not NodeStatus.COMPLETED:
+        if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
             duplicates += self._repeated_hits(query)
         state.duplicates += duplicates
         if error is not None:
@@ -301,7 +298,7 @@ class Gathering:
                 "status_reason": "",
                 "error": error or (unanswered or None if answers else query.error),
                 "provider": response.provider if response else query.provider,
-                "result_count": len(response.hits) if response else 0,
+                "result_count": max(query.result_count, len(response.hits) if response else 0),
                 "new_source_count": query.new_source_count + new,
                 "duplicate_count": query.duplicate_count + duplicates,
             }
