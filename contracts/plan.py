@@ -13,6 +13,8 @@ APPROVAL_PHRASE: Final = "Authorized to execute"
 """Words of approval where a request has `gates.approve: phrase`."""
 OTHER_FORM: Final = "form"
 """Facet of a query with the words of the question in another form."""
+WITHOUT_SEARCH: Final = "analysis"
+"""Origin of a query that is answered from what was read before: nothing is searched for it."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
@@ -112,7 +114,7 @@ class PlanNode(Contract):
     rationale: str = ""
     priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
-    """`plan`, or `gap:<gap id>` of a refinement."""
+    """`plan`, `gap:<gap id>` of a refinement, or `analysis`; outside of the plan `task:<id>` of an agent or `background`."""
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
