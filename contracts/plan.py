@@ -114,7 +114,10 @@ class PlanNode(Contract):
     rationale: str = ""
     priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
-    """`plan`, `gap:<gap id>` of a refinement, or `analysis`; outside of the plan `task:<id>` of an agent or `background`."""
+    """`plan`, `gap:<gap id>` of a refinement, or `analysis`.
+
+    Of searches outside of the plan it is `task:<id>` of an agent, or `background`.
+    """
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""

@@ -7,6 +7,7 @@ from contracts import failures
 from contracts.addresses import normalized_text
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
+from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
@@ -72,7 +73,9 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
 
 def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outcome:
     if reason is StopReason.BUDGET_TIME:
-        return Outcome.TIMED_OUT
+        # A quick run is asked for a few seconds: a person gets an answer, also if it is that nothing was found in time.
+        quick = state.resolution.mode is Mode.QUICK and state.draft is not None
+        return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
     searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.

@@ -11,7 +11,7 @@ from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
-from contracts.request import Depth
+from contracts.request import Depth, Mode
 from contracts.resolved import Permission, ResolvedResearch, permission_of
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -66,11 +66,12 @@ class RunContext:
         if chosen is None:
             return
         depth = Depth(choice) if choice in set(Depth) else resolved.depth
+        mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
         if not state.limits_fixed:
             state.limits_fixed = True
             state.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
         # A history that started anew was given the request's own limits again, and keeps its deadline.
-        state.resolved = resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
+        state.resolved = resolved.model_copy(update={"limits": chosen, "depth": depth, "mode": mode, "choices": {}})
         self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------
