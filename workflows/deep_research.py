@@ -17,7 +17,7 @@ from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, 
 from contracts.outcome import ResearchResult
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
-from contracts.request import ResearchRequest
+from contracts.request import ResearchRequest, memo_of
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
@@ -77,6 +77,8 @@ class DeepResearchWorkflow(PersonMessages):
         self._request = parsed = _parse(request)
         self._question = parsed.query
         self._host = TemporalHost(parsed.priority, parsed.tenant, self._renew_details)
+        if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
+            workflow.upsert_memo(memo_of(parsed))
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
@@ -112,6 +114,7 @@ class DeepResearchWorkflow(PersonMessages):
             await driver.save_at_the_end()
             raise failure from None
         self._show_phase()
+        workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = self._result(outcome)
         measure_ending(result, self._state)
