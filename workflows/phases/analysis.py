@@ -147,7 +147,8 @@ def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -
     if clashing:
         run.note_clashing(clashing)
     if output.dropped_quotes:
-        run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
+        dropped = plural(output.dropped_quotes, "quote")
+        run.note("status", f"{dropped} left out: in no source word for word", level="info")
     return len(findings), fresh
 
 

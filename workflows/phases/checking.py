@@ -29,6 +29,7 @@ from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from workflows.phases.role_inputs import write_input
 from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
@@ -196,7 +197,8 @@ class _ClaimChecks:
         weighed = await run.checkpoints.with_newest_state(send)
         run.operation_done("weigh")
         run.state.note_entry(weighed.claims_entry)
-        run.note("status", f"{weighed.claims} claims, {len(weighed.sizes)} of them for the checker", level="info")
+        text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
+        run.note("status", text, level="info")
         return weighed
 
     async def _check(self, weighed: ExtractedClaims, step: str) -> int:
@@ -212,7 +214,7 @@ class _ClaimChecks:
                 # Sorted, because the order of arrival must not decide.
                 answers = sorted({*known.answers, output.entry})
                 run.state.verification = known.model_copy(update={"answers": answers})
-            run.note("status", f"{len(output.verdicts)} claims checked", level="info")
+            run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
 
         return await self._in_batches(weighed.sizes, check)
 
@@ -245,7 +247,7 @@ class _ClaimChecks:
             history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
             state.draft = concluded.draft.model_copy(update=history | {"revision": state.draft.revision + 1})
             for action, count in concluded.summary.corrections.items():
-                run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
+                run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
             passage = place.evidence(concluded.evidence_entry)
             state.evidence.setdefault(passage.id, passage)

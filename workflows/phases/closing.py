@@ -45,7 +45,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     state = run.state
     skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
-        run.note("status", f"ending early: {reason.value}", level="warning")
+        run.note("status", f"ending early: {STOP_REASON_TEXTS[reason]}", level="warning")
         await _write_from_results_so_far(run, reason)
     await _check_draft(run, reason)
     while True:
@@ -178,7 +178,7 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, reason)
     state.limitations = limitations_of(run.resolved.query, state, reason)
-    completeness = completeness_of(state, outcome)
+    completeness = completeness_of(run.resolved.query, state, reason)
     state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
     state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
     return state.ending

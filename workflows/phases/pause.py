@@ -25,7 +25,7 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], sho
     run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
     run.note(
         "gate.evaluated",
-        f"gate passed, {gate.quality_score:.0f}/10" if gate.valid else f"gate failed: {reasons}",
+        "gate passed" if gate.valid else f"gate failed: {reasons}",
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,

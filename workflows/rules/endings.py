@@ -65,10 +65,14 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return _outcome_without_findings(state, reason)
     if state.draft is None:
         return Outcome.FAILED
-    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    missing = state.failed_branches or find_unanswered(question, state) or lost_sources(state)
-    incomplete = cut_short or missing or fallen_back(state) or report_issues(state)
+    incomplete = _is_missing(question, state, reason) or fallen_back(state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
+
+
+def _is_missing(question: str, state: ResearchState, reason: StopReason) -> bool:
+    """Return true if a part of the work is not done, or a part of the question has no answer."""
+    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
+    return cut_short or bool(state.failed_branches or find_unanswered(question, state) or lost_sources(state))
 
 
 def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outcome:
@@ -118,11 +122,12 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     return reason
 
 
-def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
-    """Return how much of the question is covered, whatever the outcome."""
+def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
+    """Return how much of the question is covered, whatever the quality of the report."""
     if not state.findings and not is_direct(state):
         return Completeness.EMPTY
-    return Completeness.FULL if outcome is Outcome.COMPLETED else Completeness.PARTIAL
+    missing = not is_direct(state) and _is_missing(question, state, reason)
+    return Completeness.PARTIAL if missing else Completeness.FULL
 
 
 def is_direct(state: ResearchState) -> bool:

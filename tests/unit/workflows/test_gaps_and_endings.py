@@ -179,7 +179,7 @@ def test_a_run_that_was_cut_short_is_partial(reason: StopReason) -> None:
     """A limit hit or a stop is never `completed` (C0-24, X-4)."""
     made = answered_state()
     assert outcome_of(QUESTION, made, reason) is Outcome.PARTIAL
-    assert completeness_of(made, Outcome.PARTIAL) is Completeness.PARTIAL
+    assert completeness_of(QUESTION, made, reason) is Completeness.PARTIAL
     assert any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
     made.draft = None
     assert not any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
@@ -197,7 +197,7 @@ def test_nothing_found_is_empty_not_completed() -> None:
     made = answered_state(findings=[])
     assert stop_reason_of(made, StopReason.NO_OPEN_GAPS) is StopReason.NO_EVIDENCE
     assert outcome_of(QUESTION, made, StopReason.NO_EVIDENCE) is Outcome.EMPTY
-    assert completeness_of(made, Outcome.EMPTY) is Completeness.EMPTY
+    assert completeness_of(QUESTION, made, StopReason.NO_EVIDENCE) is Completeness.EMPTY
 
 
 def test_an_outage_is_not_an_empty_answer() -> None:
@@ -235,11 +235,12 @@ def test_a_role_that_fell_back_makes_it_partial() -> None:
     ids=["short", "no headings", "removed citation", "no citation"],
 )
 def test_a_report_that_fails_its_check_is_not_completed(fault: dict[str, Any]) -> None:
-    """However often it was written: the run is partial, and the limitations say why (C0-24)."""
+    """However often it was written: the run is partial, and the limitations say why; no part of the plan is missing (C0-24)."""
     query = states.sub_query("a question of the plan", finding_count=1)
     made = states.state(plan=states.plan(query), findings=[states.finding("an answer")], draft=states.draft())
     assert outcome_of("the question", made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     made.draft = states.draft(**fault)
     assert outcome_of("the question", made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    assert completeness_of("the question", made, StopReason.NO_OPEN_GAPS) is Completeness.FULL
     lines = limitations_of("the question", made, StopReason.NO_OPEN_GAPS)
     assert any(line.startswith("The report did not pass its check: ") for line in lines)

@@ -157,7 +157,8 @@ class ReflectiveStrategy:
         run.choose_limits(position.choice)
         outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
         run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-        if output.is_ambiguous:
+        clarified = any(any(one.answers) for one in run.state.clarification.rounds)
+        if output.is_ambiguous and not clarified:
             questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
             position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
             run.state.limitations.append(position.assumption)
