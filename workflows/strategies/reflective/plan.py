@@ -121,10 +121,10 @@ def progress_of(state: ResearchState) -> Progress:
 def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     """Return the results of a unit in a few words."""
     position = ReflectivePosition.read(state)
-    words = f"{state.draft.word_count if state.draft else 0} words"
+    words, is_deep = f"{state.draft.word_count if state.draft else 0} words", position.route is Route.DEEP
     step = named_step(state, name) if kind is UnitKind.STEP else None
     return {
-        UnitKind.COORDINATION: ", ".join(dict.fromkeys(filter(None, (position.route.value, position.choice)))),
+        UnitKind.COORDINATION: position.route.value + (f", {state.resolution.depth.value}" if is_deep else ""),
         UnitKind.BACKGROUND: f"{len(position.background)} titles",
         UnitKind.PLANNING: plural(len(state.plan.steps), "step"),
         UnitKind.STEP: _step_detail(state, step) if step else "",

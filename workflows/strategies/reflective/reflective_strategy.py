@@ -153,8 +153,9 @@ class ReflectiveStrategy:
         request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
         output = await run.ask(COORDINATOR, "classify", request)
         position.route = output.route if resolved.mode is Mode.AUTO else Route(resolved.mode.value)
-        position.choice, position.brief = _choice_of_limits(output, position.route), output.brief
-        run.choose_limits(position.choice)
+        choice, position.brief = _choice_of_limits(output, position.route), output.brief
+        position.choice = choice if choice in resolved.choices else ""
+        run.choose_limits(choice)
         outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
         run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
         clarified = any(any(one.answers) for one in run.state.clarification.rounds)
