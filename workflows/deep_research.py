@@ -232,7 +232,7 @@ class DeepResearchWorkflow(PersonMessages):
         if not web or _is_continued():
             return
         argument = CheckProvidersRequest(
-            research_id=resolved.research_id, tenant=resolved.tenant, providers=web, permission=run.permission()
+            research_id=resolved.research_id, tenant=resolved.tenant, providers=web, permitted=run.is_permitted
         )
         remaining = run.clock.remaining_work_seconds()
         operation = run.operation("check-providers")
@@ -245,12 +245,12 @@ class DeepResearchWorkflow(PersonMessages):
             run.state.status = RunStatus.FAILED
             await run.checkpoints.save(closed=True)
             raise _refusal_of(resolved.research_id, error) from None
-        run.state.resolved = resolved = resolved.without_providers(checked.unavailable)
+        run.state.resolved = resolved = resolved.without_providers(checked)
         if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
             await run.checkpoints.save(closed=True)
             raise _nothing_to_search(resolved)
-        for name, why in checked.unavailable.items():
+        for name, why in checked.items():
             run.note("status", f"not searched: {name}: {why}", level="warning")
 
     def _show_phase(self) -> None:

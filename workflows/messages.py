@@ -18,7 +18,7 @@ from workflows.run import inbox
 from workflows.run.context import page_after
 from workflows.run.host import TemporalHost
 from workflows.run.inbox import Inbox
-from workflows.status import details_markdown, status_of
+from workflows.status import details_markdown, plan_of, status_of
 
 R = TypeVar("R")
 
@@ -63,16 +63,7 @@ class StateQueries:
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
         """Brief, nodes, and those of them that are sub-queries."""
-        state = self._shown_state()
-        plan = state.plan
-        return PlanAnswer(
-            version=plan.version,
-            approved_version=state.approved_version,
-            waiting=state.waiting,
-            brief=plan.brief,
-            nodes=plan.nodes,
-            sub_queries=plan.parts,
-        )
+        return plan_of(self._shown_state())
 
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:

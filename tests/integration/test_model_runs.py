@@ -71,6 +71,13 @@ async def test_a_prompt_that_is_too_long_says_what_to_change(client: Client, tmp
     assert any("max_sources_per_query" in event.text for event in events.events)
 
 
+async def test_being_told_to_wait_does_not_use_up_a_call(client: Client, tmp_path: Path) -> None:
+    """Four answers of 429 in a row, then an answer: the run completes without a fallback."""
+    async with MessagesApi(plan=["status:429:0"] * 4) as api:
+        result = await run(client, tmp_path, api, REQUEST | {"gates": {"think": "rules"}})
+    assert not any("without the model" in note for note in result.degraded), result.degraded
+
+
 async def test_the_limit_on_model_calls_holds(client: Client, tmp_path: Path) -> None:
     """Never more calls than allowed; one is kept for the report (invariant 6)."""
     async with MessagesApi() as api:

@@ -13,7 +13,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
-from contracts.checking import ReviewSummary, Verification, read_verdicts
+from contracts.checking import ReviewSummary, Verification
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import ReportDraft, Verdict
 from contracts.messages import (
@@ -44,7 +44,7 @@ VERIFICATION: Final = "verification"
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
 TOKEN_SHARE: Final = 0.25
-"""Share of the run's earlier tokens that checking and correcting may add; `strict` has no such limit."""
+"""Share of the run's earlier tokens that checking and correcting may add."""
 CALL_TOKENS: Final = 1_100
 """Tokens of a call besides its claims."""
 CORRECTION_TOKENS: Final = 350
@@ -142,7 +142,8 @@ async def verify(run: ResearchRun) -> None:
     for number, verdict in enumerate(checks.verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
     summary = state.verification.summary
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()) or "no claim was judged"
+    found = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items())
+    counts = found or "no claim was judged"
     run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
     run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
 
@@ -153,7 +154,7 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
         return progress
     done, running = state.result is not None, state.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
-    counts = state.verification.summary.verdicts
+    counts = state.verification.summary.verdict_counts
     detail = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.model_copy(update={"units": [*progress.units, unit]})
@@ -175,17 +176,12 @@ class _ClaimChecks:
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
-        concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
-        # One round of corrections; with `strict` a second one if the report would still carry a warning.
-        for is_last in (not checks.strict, True)[: 1 + checks.strict]:
-            if not concluded.doubtful_entry or run.inbox.interruption is not None:
-                return
+        concluded = await self._conclude(unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
+        wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
+        if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
             corrected = await self._correct(concluded)
             await self._check(corrected, "check-corrected")
-            entry = corrected.claims_entry
-            concluded = await self._conclude(unreached, corrects=not is_last, corrected_entry=entry)
-            if not concluded.summary.warning:
-                return
+            await self._conclude(unreached, corrects=False, corrected_entry=corrected.claims_entry)
 
     async def _weigh(self) -> ExtractedClaims:
         run, answers = self._run, self._run.state.verification.answers
@@ -225,7 +221,6 @@ class _ClaimChecks:
             **self._ids,
             **entries,
             mode=run.resolved.verify.value,
-            strict=run.resolved.checks.strict,
             by_model=self._by_model,
             corrections_entry=known.corrections_entry,
             answers=known.answers,
@@ -246,14 +241,14 @@ class _ClaimChecks:
             # The corrected draft is known by its text alone.
             history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
             state.draft = concluded.draft.model_copy(update=history | {"revision": state.draft.revision + 1})
-            for action, count in concluded.summary.corrections.items():
+            for action, count in concluded.summary.correction_counts.items():
                 run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
             passage = place.evidence(concluded.evidence_entry)
             state.evidence.setdefault(passage.id, passage)
         state.verdicts_entry = concluded.verdicts_entry
         state.verification = known.model_copy(update=update | {"summary": concluded.summary})
-        self.verdicts = read_verdicts(concluded.verdicts)
+        self.verdicts = concluded.verdicts
         return concluded.model_copy(update=update)
 
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
@@ -273,7 +268,6 @@ class _ClaimChecks:
             **self._ids,
             by_model=self._by_model,
             claims_entry=concluded.claims_entry,
-            verdicts_entry=concluded.verdicts_entry,
             doubtful_entry=concluded.doubtful_entry,
             proposals=[entry for _, entry in sorted(proposals.items())],
             answers=run.state.verification.answers,
@@ -285,8 +279,6 @@ class _ClaimChecks:
 
     def _affordable(self, sizes: Sequence[int]) -> int:
         """Return the number of corrections, the most important first, that the share of tokens allows."""
-        if self._run.resolved.checks.strict:
-            return len(sizes)
         spent = self._run.state.usage.tokens - self._tokens_before
         left = TOKEN_SHARE * self._tokens_before - spent - 2 * CALL_TOKENS
         needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)

@@ -154,7 +154,6 @@ class Gathering:
             if identity in self._known or identity in self._reads or not self._may_read(hit):
                 continue
             first = self._identities.leader_of(hit)
-            self._identities.fix(identity)
             self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
             self._room[query.id] -= 1
             most -= 1
@@ -163,18 +162,17 @@ class Gathering:
         return self._only is None or canonical_url(hit.url) in self._only
 
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
-        run, resolved = self._run, self._run.resolved
+        run = self._run
         if (page := self._ledger.get(identity)) is not None:
             run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
         request = ReadRequest(
             source_id=identity,
             url=canonical_url(hit.url),
-            corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
             exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
             needs_title=not hit.title,
-            permission=run.permission(),
+            permitted=run.is_permitted,
             patience_seconds=patience,
         )
         async with self._reads_at_once:
@@ -203,11 +201,10 @@ class Gathering:
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
                 account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
         fresh.sort(key=lambda found: (places[found[1].sub_query_ids[0]], found[0].rank))
-        registry = register_sources(state.sources, state.aliases, fresh)
-        state.sources, state.aliases = registry.sources, registry.aliases
+        state.sources, state.aliases, dropped = register_sources(state.sources, state.aliases, fresh)
         self._extend_known_sources(found_by)
         readable = [source for _, source in fresh if source.status is SourceStatus.FULL]
-        new = Counter(source.sub_query_ids[0] for source in readable if source.id not in registry.dropped)
+        new = Counter(source.sub_query_ids[0] for source in readable if source.id not in dropped)
         for query in self._sub_queries:
             self._take_query(query, new[query.id], complete=complete)
 
@@ -276,7 +273,6 @@ class Gathering:
         if response is not None and not any(one.sub_query_id == query.id for one in state.candidates):
             state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
             state.term_documents.update(response.term_documents)
-            state.spellings.update(response.spellings)
             if response.documents_searched is not None:
                 state.documents_searched = response.documents_searched
         if answers is not None:

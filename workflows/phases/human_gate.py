@@ -64,7 +64,7 @@ class HumanGate:
             state.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
             run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
-        if run.permission() is not None and not self._providers_checked:
+        if run.is_permitted and not self._providers_checked:
             self._providers_checked = True
             with run.clock.stopped():
                 await run.hooks.check_providers()

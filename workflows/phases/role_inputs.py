@@ -70,11 +70,10 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         improvements=state.report_improvements,
-        target_words=run.resolved.target_words,
+        target_words=run.resolved.output.target_words,
         corpus=run.resolved.corpus,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
-        spellings=state.spellings,
         cut_short=cut_short,
         issues=issues,
     )

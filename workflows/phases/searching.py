@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
-from workflows.rules.duplicates import Identities
+from workflows.rules.duplicates import keys_of
 from workflows.rules.query_matching import asked_before
 from workflows.run.budget import account
 from workflows.run.calls import (
@@ -214,13 +215,13 @@ class Searching:
             operation += f"/{source_type.value}"
         today = run.state.started_at[:10]
         if provider == CORPUS_PROVIDER and resolved.corpus:
-            where: dict[str, Any] = {"corpus": resolved.corpus.name, "corpus_digest": resolved.corpus.digest}
+            where: dict[str, Any] = {"corpus": resolved.corpus.name}
         else:
-            first, last = published_between(search.timeframe, today)
+            first, last = published_between(resolved.constraints.timeframe, today)
             where = {
                 "domains_allow": search.domains_allow,
                 "domains_deny": search.domains_deny,
-                "language": search.language,
+                "language": resolved.constraints.language,
                 "published_from": first,
                 "published_to": last,
             }
@@ -237,7 +238,7 @@ class Searching:
             questions=self._questions,
             date=today,
             resolved_entry=run.state.resolved_entry,
-            permission=run.permission(),
+            permitted=run.is_permitted,
             **where,
         )
 
@@ -272,10 +273,12 @@ def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHi
     Hits of one canonical URL or one DOI become one at the best place, with the richer details of both.
     """
     by_rank = zip_longest(*(sorted(response.hits, key=lambda hit: hit.rank) for response in responses))
-    hits = [hit for rank in by_rank for hit in rank if hit is not None]
-    identities = Identities({}, {}, hits)
-    distinct: dict[str, SearchHit] = {}
-    for hit in hits:
-        identity = identities.identity_of(hit)
-        distinct[identity] = together(distinct[identity], hit) if identity in distinct else hit
-    return [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate([*distinct.values()][:limit], start=1)]
+    distinct: list[tuple[frozenset[str], SearchHit]] = []
+    """URLs and DOI of a source, and its hit."""
+    for hit in (hit for rank in by_rank for hit in rank if hit is not None):
+        keys = frozenset(keys_of(hit))
+        same = [one for one in distinct if one[0] & keys]
+        merged = (keys.union(*(one[0] for one in same)), reduce(together, [*(one[1] for one in same), hit]))
+        place = distinct.index(same[0]) if same else len(distinct)
+        distinct = [*distinct[:place], merged, *(one for one in distinct[place:] if one not in same)]
+    return [hit.model_copy(update={"rank": rank}) for rank, (_, hit) in enumerate(distinct[:limit], start=1)]

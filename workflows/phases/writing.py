@@ -35,10 +35,10 @@ async def write_report(run: ResearchRun, issues: list[GateIssue]) -> ReportDraft
 def _planned_sections(run: ResearchRun) -> list[Section]:
     """Return one section for each heading of the request, or sub-query with findings; none for a short report."""
     state, resolved = run.state, run.resolved
-    if resolved.engine is not EngineKind.MODEL or (resolved.target_words or 0) < LONG_REPORT_WORDS:
+    if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
-    if resolved.sections:
-        planned = [(each, f"{resolved.query} {each}", state.findings) for each in resolved.sections]
+    if headings := resolved.output.sections:
+        planned = [(each, f"{resolved.query} {each}", state.findings) for each in headings]
     else:
         planned = []
         for query in state.plan.sub_queries:
@@ -51,7 +51,7 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
 async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: list[GateIssue]) -> ReportDraft | None:
     """Write the sections in parallel, then the frame around them; None if a model could not write a section."""
     outline = [heading for heading, _, _ in sections]
-    words = max(200, ((run.resolved.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
+    words = max(200, ((run.resolved.output.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
     calls = []
     for number, (heading, question, findings) in enumerate(sections, start=1):
         part = ReportPart(number=number, heading=heading, question=question, outline=outline)

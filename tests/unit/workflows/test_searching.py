@@ -6,10 +6,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.addresses import canonical_url
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.request import SearchPolicy, SourceType, Turn
+from contracts.request import Constraints, SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Phase
@@ -54,8 +53,14 @@ class Services:
         raise ApplicationError(request.url, kind, type=failures.SOURCE_UNREADABLE, non_retryable=True)
 
 
-def run_with(services: Services, *choices: ProviderChoice, **search: Any) -> ResearchRun:
-    resolved = states.resolved(providers=list(choices), web=True, search=EffectiveSearch(**search), corpus=None)
+ANY_TIME = Constraints()
+
+
+def run_with(
+    services: Services, *choices: ProviderChoice, constraints: Constraints = ANY_TIME, **search: Any
+) -> ResearchRun:
+    options = EffectiveSearch(**search)
+    resolved = states.resolved(providers=list(choices), web=True, search=options, constraints=constraints, corpus=None)
     state = states.state(resolved=resolved, plan=states.plan(QUESTION, OTHER), phase=Phase.GATHERING)
     state.deadline_at = 4e9
     return ResearchRun(state, Inbox(), InProcessHost({"search": services.search, "read_source": services.read_source}))
@@ -123,8 +128,7 @@ async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
         choice("news", [SourceType.WEB, SourceType.NEWS]),
         source_types=[SourceType.ACADEMIC, SourceType.NEWS],
         domains_deny=["spam.example"],
-        language="de",
-        timeframe="2024..2025",
+        constraints=Constraints(language="de", timeframe="2024..2025"),
     )
     await Searching(run).search(QUESTION)
     assert [(request.provider, request.source_type) for request in services.asked] == [
@@ -159,41 +163,3 @@ def test_what_cannot_be_reached_is_left_out_with_the_reason() -> None:
         ("one", False, "no answer: check the network"), ("two", True, "")
     ]  # fmt: skip
     assert left.egress == "searches go to two.example; pages are read from the web"
-
-
-async def test_a_query_that_a_provider_refuses_fails_alone() -> None:
-    """The provider is asked the other queries; the refusal is told with its query (S0-053, S0-097)."""
-    services = Services(
-        picky=ApplicationError("refuses it", type=failures.SEARCH_REJECTED, non_retryable=True), other=[]
-    )
-    run = run_with(services, choice("picky"), choice("other"))
-    await Gathering(run, [QUESTION, OTHER]).carry_out()
-    assert [request.provider for request in services.asked].count("picky") == 2
-    assert (run.state.degraded, run.state.lost_providers) == ([], {})
-    assert [query.error for query in run.state.plan.sub_queries] == [f"picky: {failures.SEARCH_REJECTED}"] * 2
-    assert f"picky did not take “{QUESTION.text}”: refuses it" in [event.text for event in run.state.events]
-
-
-async def test_words_that_only_the_run_knows_mark_an_address() -> None:
-    """Its canary, its instructions and its earlier turns do; the question, which searches have, does not."""
-    canary = "8fbddb3160f16a89af97bab4"
-    urls = {
-        f"https://a.test/{canary}": True,
-        "https://a.test/?d=heliotrope-memorandum-stays": True,
-        "https://a.test/?d=the+cobalt+procedure+of+last": True,
-        "https://a.test/?q=how+does+the+engine+prevent+wraparound": False,
-        "https://a.test/page": False,
-    }
-    services = Services(one=[page("one", rank, url) for rank, url in enumerate(urls, start=1)])
-    run, marked = run_with(services, choice("one")), dict[str, bool]()
-    earlier = Turn(question="How does the engine prevent wraparound?", answer="By the cobalt procedure of last spring.")
-    private = {"canary": canary, "system_prompt": "The heliotrope memorandum stays among the four of us."}
-    run.state.resolved = run.resolved.model_copy(update=private | {"context": [earlier]})
-
-    async def read_source(request: Any) -> Any:
-        marked[request.url] = request.exposes_private_text
-        return await services.read_source(request)
-
-    run.host.implementations["read_source"] = read_source  # type: ignore[attr-defined]
-    await Gathering(run, [QUESTION]).carry_out()
-    assert marked == {canonical_url(url): is_marked for url, is_marked in urls.items()}
