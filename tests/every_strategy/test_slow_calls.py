@@ -76,4 +76,6 @@ async def test_a_quick_run_that_finds_nothing_in_time_says_so(tmp_path: Path) ->
         assert run.state.result.files is not None
         report = await world.content.get_text(run.state.result.files.markdown)
     assert "the time limit was reached" in report
+    assert "Nothing was read" in report
+    assert "No passage matches" not in report
     assert run.clock.elapsed_seconds() <= 15
