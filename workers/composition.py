@@ -249,7 +249,8 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
     chat: Chat | None = None
     remedy = ""
     try:
-        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
+        silence = models.capabilities_at(name, "").silence_seconds
+        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places, silence_seconds=silence)
     except NotConfigured as error:
         remedy = str(error)  # only a call to this endpoint fails, with this reason
     return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name), remedy)
