@@ -44,7 +44,7 @@ class Prepared(CompactModel):
 
 
 class TurnRequest(RunRequest):
-    """A run that wants to begin."""
+    """A run that intends to start."""
 
     known_place: int = 0
     """Place in the queue as the run knows it; 0 for none yet."""
@@ -170,7 +170,7 @@ class ReadRecord(CompactModel):
 
 
 class CheckProvidersRequest(RunRequest):
-    """Search providers to be checked before a run begins."""
+    """Search providers to be checked before a run starts."""
 
     providers: list[str]
     permitted: bool = False

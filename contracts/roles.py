@@ -1,6 +1,6 @@
 """Roles: the only declaration of each one's name, tier, prompt, input, answer, result and cap.
 
-A role's *input* is what the workflow sends, its *answer* is what an engine returns, read leniently and fitted to the
+A role's *input* comes from the workflow, its *answer* from an engine, read leniently and fitted to the
 input. The workflow gets the answer itself, or its *result* where quotes and citations are grounded in stored text.
 """
 

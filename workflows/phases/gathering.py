@@ -79,7 +79,7 @@ class Gathering:
         self._reads: dict[str, Read] = {}
 
     async def carry_out(self) -> None:
-        """Search and read. Finished searches and reads are in the state afterwards, whatever happens.
+        """Search and read. Finished searches and reads are in the state afterwards, in any case.
 
         Raises `Interrupted` or `asyncio.CancelledError`.
         """
