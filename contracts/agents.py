@@ -87,7 +87,6 @@ class AgentFindings(Contract):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    spellings: dict[str, str] = {}
     lost_providers: dict[str, str] = {}
 
 

@@ -77,8 +77,6 @@ class SearchRequest(RunRequest):
     operation: str
     provider: str
     corpus: str | None = None
-    corpus_digest: str = ""
-    """State of the corpus that the run searches, where hosts share published ones."""
     text: str
     max_results: int = Field(default=10, ge=0)
     offset: int = Field(default=0, ge=0)
@@ -114,8 +112,6 @@ class SearchResponse(CompactModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
-    spellings: dict[str, str] = {}
-    """Stem that no document contains → the most similar one that some contain."""
     cached: bool = False
     """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
@@ -134,8 +130,6 @@ class ReadRequest(CompactModel):
     tenant: str = "default"
     source_id: str
     url: str
-    corpus_digest: str = ""
-    """Of which state of a corpus, where hosts share published ones."""
     title: str = ""
     query: str = ""
     """The query that found it: relevance is judged against it."""

@@ -133,8 +133,6 @@ class ResearchState(BaseModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents of the corpus with it, as far as known."""
-    spellings: dict[str, str] = {}
-    """Stem that no document of the corpus contains → the most similar one that some contain."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
     gaps: list[Gap] = []

@@ -14,6 +14,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
+from providers.reading.canonical_text import DocumentFacts
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
@@ -114,23 +115,13 @@ class ContentStore(Protocol):
         """Remove every document whose hash is not among these; how many there were."""
 
 
-@dataclass(frozen=True)
-class ExtractedDocument:
+@dataclass(frozen=True, kw_only=True)
+class ExtractedDocument(DocumentFacts):
     """A document as read: raw bytes, and the text that quotes refer to."""
 
     url: str
-    title: str
     text: str
     raw: bytes
-    media_type: str
-    authors: list[str] = field(default_factory=list)
-    publisher: str | None = None
-    published_at: str | None = None
-    language: str | None = None
-    warnings: list[str] = field(default_factory=list)
-    """Missing or shortened parts: one short line each, without page text."""
-    pages: list[int] = field(default_factory=list)
-    """Offset in the text at which each page or slide begins; empty where there are none."""
     way: list[str] = field(default_factory=list)
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False
@@ -179,20 +170,19 @@ class Corpora(SearchProvider, Protocol):
     async def describe(self, name: str) -> CorpusSnapshot:
         """Return what the index holds now. Raises `CorpusUnknown`."""
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that were left out, with reasons."""
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+    async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 
 
 class SourceReader(Protocol):
     """A reader of all sources."""
 
-    async def read(
-        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
-        """Fetch and extract; of a corpus in that state, where states are kept. No host outside the domains is asked.
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Fetch and extract; no host outside the domains is asked.
+
 
         What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
         """

@@ -167,7 +167,7 @@ async def _search(stores: _Stores) -> list[Activity]:
 
 async def _reading(stores: _Stores) -> list[Activity]:
     politeness = Politeness(stores.shared.store)
-    web = open_web_reader(stores.settings, stores.children, politeness=politeness)
+    web = open_web_reader(stores.settings, stores.children, visit=politeness.visit)
     pages = CachedReader(await stores.stack.enter_async_context(web), stores.content, stores.shared.cache)
 
     def authority_of(corpus: str) -> str | None:

@@ -17,7 +17,7 @@ from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
-from providers.reading.reader import WebReader
+from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
@@ -26,7 +26,6 @@ from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
 from providers.shared.limits import Limiter, ServiceLimits
-from providers.shared.politeness import Politeness
 from providers.storage.stored_notebooks import Notebooks
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
@@ -135,12 +134,12 @@ def search_model(settings: Settings) -> dict[str, str] | None:
 
 @asynccontextmanager
 async def open_web_reader(
-    settings: Settings, pool: SubprocessPool, *, politeness: Politeness | None = None
+    settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None
 ) -> AsyncIterator[WebReader]:
     """Open a reader until the end of the block; every request carries the configured contact."""
     egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
-        yield WebReader(egress, pool, Robots(egress, APPLICATION), politeness=politeness)
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
     finally:
         await egress.close()
 

@@ -35,7 +35,7 @@ from providers.interfaces import ContentStore, SessionStore, SkippedFile
 from providers.isolation.pool import KillableCalls
 from providers.storage.stored_notebooks import Notebooks
 
-SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
+SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
 FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
@@ -116,7 +116,7 @@ class ReportingActivities:
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
-            skipped = await self.skipped_of(corpus.name, corpus.digest) if corpus else []
+            skipped = await self.skipped_of(corpus.name) if corpus else []
             draft = await self.content.get_text(state.draft.document) if state.draft else None
             texts = await load_texts(self.content, evidence_texts(state))
             entry = state.verdicts_entry

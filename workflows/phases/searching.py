@@ -165,7 +165,6 @@ class Searching:
             hits=merge_hits(answers.responses, most),
             documents_searched=corpus.documents_searched if corpus else None,
             term_documents=corpus.term_documents if corpus else {},
-            spellings=corpus.spellings if corpus else {},
         )
 
     # --- the order of the services ---------------------------------------------------------------------------------
@@ -239,7 +238,7 @@ class Searching:
             permission=run.permission(),
         )
         if service.name == CORPUS_PROVIDER and resolved.corpus:
-            return request.model_copy(update={"corpus": resolved.corpus.name, "corpus_digest": resolved.corpus.digest})
+            return request.model_copy(update={"corpus": resolved.corpus.name})
         first, last = published_between(search.timeframe, today)
         return request.model_copy(
             update={

@@ -99,7 +99,7 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
     asked: list[str] = []
 
     class Recorder:
-        async def read(self, url: str, *, tenant: str, domains: Domains, corpus_digest: str) -> ExtractedDocument:
+        async def read(self, url: str, *, tenant: str, domains: Domains) -> ExtractedDocument:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 

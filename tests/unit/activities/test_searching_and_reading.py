@@ -42,9 +42,7 @@ class Shelf:
         found: SearchResponse = await self._answer()
         return found
 
-    async def read(
-        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         self.domains = domains
         read: ExtractedDocument = await self._answer()
         return read

@@ -50,7 +50,7 @@ PARTS = {
 }
 
 
-async def skipped_of(corpus: str, _: str) -> list[SkippedFile]:
+async def skipped_of(corpus: str) -> list[SkippedFile]:
     """The skipped files of the sample corpus."""
     assert corpus == "manual"
     return SKIPPED

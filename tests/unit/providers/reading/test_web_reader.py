@@ -10,9 +10,8 @@ from providers.errors import RateLimited, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.reader import WebReader
+from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
-from providers.shared.politeness import Politeness
 from tests.fakes.office_documents import presentation, saved
 from tests.fakes.web import WebServer, endless, page, redirect, reply
 
@@ -126,11 +125,11 @@ class NotedVisits:
 
 
 @asynccontextmanager
-async def polite_reader(politeness: Politeness, *servers: WebServer) -> AsyncIterator[WebReader]:
+async def polite_reader(visit: Visit, *servers: WebServer) -> AsyncIterator[WebReader]:
     """A reader that may ask these servers, and minds its manners."""
     egress = Egress("test", allow_hosts={host_and_port(server.host) for server in servers})
     async with SubprocessPool(1) as pool:
-        yield WebReader(egress, pool, Robots(egress, "durable-research"), politeness=politeness)
+        yield WebReader(egress, pool, Robots(egress, "durable-research"), visit=visit)
     await egress.close()
 
 
@@ -140,7 +139,7 @@ async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer) 
         second.pages |= {"/b": redirect("/c"), "/c": page(SENTENCE)}
         server.pages["/a"] = redirect(second.url("/b"))
         visits = NotedVisits()
-        async with polite_reader(visits, server, second) as reader:
+        async with polite_reader(visits.visit, server, second) as reader:
             await reader.read(server.url("/a"))
             await reader.read(server.url("/a"))
     hosts = [(host, delay) for host, delay in visits.begun]
@@ -153,7 +152,7 @@ async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer) 
     async with WebServer({"/b": page(SENTENCE)}) as second:
         server.pages["/a"] = redirect(second.url("/b"))
         visits = NotedVisits(busy=second.host)
-        async with polite_reader(visits, server, second) as reader:
+        async with polite_reader(visits.visit, server, second) as reader:
             with pytest.raises(RateLimited) as raised:
                 await reader.read(server.url("/a"))
     assert raised.value.retry_after == 3
@@ -171,7 +170,7 @@ async def test_visits_end_with_errors_and_cancellation(server: WebServer) -> Non
 
     server.pages |= {"/limited": reply(status=429), "/slow": hold}
     visits = NotedVisits()
-    async with polite_reader(visits, server) as reader:
+    async with polite_reader(visits.visit, server) as reader:
         with pytest.raises(RateLimited):
             await reader.read(server.url("/limited"))
         assert visits.open == []

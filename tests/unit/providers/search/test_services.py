@@ -8,7 +8,6 @@ from contracts.messages import SearchResponse
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.models.prices import PriceTable
 from providers.search.anthropic_search import cost_usd
-from providers.search.brave import LAST_PAGE, LONGEST_PAGE, page_for
 from providers.search.declarations import search_declaration
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS, Item, message
 from tests.fakes.search_apis import SearchApis, asking, open_provider, search
@@ -54,17 +53,6 @@ async def test_a_used_up_plan_is_a_quota(status: int) -> None:
     """The service's own statuses for its plans mean what 429 means elsewhere."""
     async with open_provider("tavily", "http://127.0.0.1:1") as provider:
         assert isinstance(provider.error(status, []), RateLimited)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("count", [1, 3, 7, 10, 20])
-@pytest.mark.parametrize("offset", [0, 1, 5, 10, 13, 20, 57, 90, 139, 199])
-def test_a_page_of_brave_contains_the_first_requested_result(offset: int, count: int) -> None:
-    """For any offset there is a page that the service takes; whole pages are its own pages."""
-    length, page = page_for(offset, count)
-    assert 1 <= length <= LONGEST_PAGE
-    assert 0 <= page <= LAST_PAGE
-    assert page * length <= offset < (page + 1) * length
-    assert page_for(2 * count, count) == (count, 2)
 
 
 async def test_brave_gives_the_right_hits_for_an_odd_offset() -> None:
