@@ -51,7 +51,7 @@ class ReadingActivities:
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
         async with attempt(READING):
-            check_permission(request.permission)
+            check_permission(request.permitted)
             if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             request, hit = await self.notebooks.complete_read(request)

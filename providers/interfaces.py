@@ -26,11 +26,12 @@ class Message:
 
 
 @dataclass(frozen=True)
-class ShortPrompt:
-    """The prompt of a task with a part of its content only."""
+class RenderedPrompt:
+    """The prompt of a task with all of its content, or with a share of it."""
 
     prompt: str
     common_length: int = 0
+    """Number of leading characters that the run's other calls of this role share."""
     left_out: list[str] = field(default_factory=list)
     """Missing parts: one short line each, without page text."""
     messages: Sequence[Message] = ()
@@ -51,14 +52,16 @@ class EngineTask:
     prompt_version: str
     common_length: int = 0
     """Number of leading characters of the prompt the run's other calls of this role share."""
-    shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
+    shortened: Callable[[float], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
     """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
     messages: Sequence[Message] = ()
     """Conversation of a role with tools since the prompt, which is then the first message."""
 
-    def whole(self) -> ShortPrompt:
-        """The prompt with all of its content."""
-        return ShortPrompt(self.prompt, self.common_length, messages=self.messages)
+    def shown(self, share: float) -> RenderedPrompt:
+        """The prompt with that share of its content."""
+        if share >= 1 or self.shortened is None:
+            return RenderedPrompt(self.prompt, self.common_length, messages=self.messages)
+        return self.shortened(share)
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,6 @@ class SourceReader(Protocol):
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract; no host outside the domains is asked.
-
 
         What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
         """

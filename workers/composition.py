@@ -28,7 +28,7 @@ from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.models.chat import Chat
-from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
+from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
@@ -250,8 +250,10 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
     address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.place_of_address(name))
     places = EndpointPlaces(key_variable(name), address)
     secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
+    chat: Chat | None = None
+    remedy = ""
     try:
-        chat: Chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
+        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
     except NotConfigured as error:
-        chat = MissingChat(str(error))  # only a call to this endpoint fails, with this reason
-    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name))
+        remedy = str(error)  # only a call to this endpoint fails, with this reason
+    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name), remedy)

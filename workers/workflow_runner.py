@@ -25,6 +25,7 @@ PASSED_THROUGH: Sequence[str] = (
     "workflows.messages",
     "workflows.status",
     "workflows.strategies.protocol",
+    "workflows.strategies.units",
     "workflows.strategies.supervisor",
     "workflows.strategies.reflective",
     "workflows.strategies.orchestrator",

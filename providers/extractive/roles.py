@@ -170,7 +170,6 @@ def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
     )
     return reflective.CoordinatorAnswer(
         complexity=complexity,
-        follow_up_type=reflective.FollowUpType.COMPLEX_FOLLOW_UP if task.context else reflective.FollowUpType.NEW_TOPIC,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 

@@ -65,20 +65,18 @@ def read_page(body: bytes, declared: str | None, charset: str | None, url: str) 
     `declared` (media type) and `charset` are the server's statements.
     """
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
-    found = _extract(body, kind, charset=charset, url=url, limit=WEB_TEXT_BYTES)
+    found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
 
 
-def _extract(
-    raw: bytes, kind: DocumentKind, *, charset: str | None = None, url: str = "", limit: int = TEXT_LIMIT
-) -> Extraction:
+def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
     if kind in BINARY:
         return _convert(without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     text = decode(raw, charset=charset)
     if kind is HTML:
-        html, facts = read_html(text, url)
+        html, facts = read_html(text)
         markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
         return _with_facts(canonical_text(markdown, kind, escaped=False, limit=limit), facts)
     if kind is DocumentKind.LOG:

@@ -11,7 +11,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, one_line
-from providers.reading.page_dates import date_in_url, iso_date
+from providers.reading.page_dates import iso_date
 
 Element: TypeAlias = Any
 """An element of lxml, which has no type stubs."""
@@ -89,7 +89,7 @@ DATES: Final = (
 """Names of meta elements, the most reliable first."""
 
 
-def read_html(markup: str, url: str = "") -> tuple[str, DocumentFacts]:
+def read_html(markup: str) -> tuple[str, DocumentFacts]:
     """Return the content of a page as clean HTML, empty if nothing is visible, and its facts.
 
     Raises `SourceUnreadable` too_large, malformed.
@@ -103,7 +103,7 @@ def read_html(markup: str, url: str = "") -> tuple[str, DocumentFacts]:
         raise SourceUnreadable("malformed", "the page is no HTML") from error
     if root is None:
         return "", DocumentFacts()
-    facts, body = _facts(root, url), root.find("body")
+    facts, body = _facts(root), root.find("body")
     if body is None:
         return "", facts
     writer = _Writer()
@@ -310,7 +310,7 @@ def _is_data(table: Element) -> bool:
     )
 
 
-def _facts(root: Element, url: str) -> DocumentFacts:
+def _facts(root: Element) -> DocumentFacts:
     """Read the title and the meta elements."""
     stated: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
@@ -330,7 +330,7 @@ def _facts(root: Element, url: str) -> DocumentFacts:
         language=next(filter(None, map(language_code, lang)), None),
         authors=next(filter(None, authors), [])[:MOST_AUTHORS],
         publisher=next(filter(is_name, values(PUBLISHERS)), None),
-        published_at=dates[0] if dates else date_in_url(url),
+        published_at=next(iter(dates), None),
     )
 
 

@@ -15,7 +15,16 @@ from pydantic import BaseModel, ValidationError
 from contracts.addresses import canonical_url
 from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.checking_roles import CheckInput, CorrectInput
-from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, SectionHint, Source
+from contracts.evidence import (
+    DocumentRef,
+    Evidence,
+    Finding,
+    ReadDetails,
+    SearchHit,
+    SectionHint,
+    Source,
+    SourceDetails,
+)
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
@@ -48,14 +57,9 @@ MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19
 """Characters of a hash in messages: `sha256:` and twelve digits."""
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "snippet", "text")
-JUDGED_DETAILS: Final = ("snippet", "source_type", "published_at", "venue", "doi")
+JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a page of the web is judged."""
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
-HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
-SOURCE_DETAILS: Final = (
-    *HIT_DETAILS,
-    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
-)
 
 
 class Notebooks:
@@ -162,16 +166,13 @@ class Notebooks:
         return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
     async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
-        """Findings, evidence and sources of the stored analyses; of two passages with one id the first counts."""
+        """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
         findings = {finding.id: finding for finding in request.findings}
         sources: dict[str, SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
-            doubtful = {item.id for item in entry.evidence if _clashes(item, evidence.get(item.id))}
-            evidence.update({item.id: item for item in entry.evidence if item.id not in doubtful})
-            for finding in entry.findings:
-                if doubtful.isdisjoint(finding.evidence_ids):
-                    findings.setdefault(finding.id, finding)
+            evidence.update({item.id: item for item in entry.evidence})
+            findings = {finding.id: finding for finding in entry.findings} | findings
             sources |= {source.id: source for source in entry.sources}
         for given in request.sources:
             known = sources.get(given.id)
@@ -204,7 +205,7 @@ class Notebooks:
                 "query": "\n".join(entries[0].questions),
                 "date": entries[0].date,
                 "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-                "published_from": published_between(search.timeframe, entries[0].date)[0],
+                "published_from": published_between(resolved.constraints.timeframe, entries[0].date)[0],
                 "domains_allow": search.domains_allow,
                 "domains_deny": search.domains_deny,
             }
@@ -254,10 +255,10 @@ class Notebooks:
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
-            known = {} if hit is None else {name: getattr(hit, name) for name in HIT_DETAILS}
+            known = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
         else:
             entry = await self.read(source.entry, SourceEntry)
-            known = {name: getattr(entry, name) for name in SOURCE_DETAILS}
+            known = {name: getattr(entry, name) for name in ReadDetails.model_fields}
             known["sections"] = await self._sections(entry, source.hit_entries)
         fields = Source.model_fields
         missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
@@ -272,10 +273,7 @@ def _source_fields(entry: SourceEntry) -> dict[str, Any]:
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:
     """Complete a passage; its page is the one on which it begins, and `starts` are the offsets of the pages."""
     if item.entry is not None:
-        found = _find(analyses[item.entry].evidence, item.id)
-        if _clashes(item, found):
-            raise ContentCorrupt(f"the notebook has another passage {item.id}: {LOST}")
-        item = found.model_copy(update={"entry": item.entry})
+        item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
     return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})
 
 
@@ -292,8 +290,3 @@ def _find(items: Iterable[N], key: str) -> N:
         if item.id == key:
             return item
     raise ContentCorrupt(f"the notebook has no {key}: {LOST}")
-
-
-def _clashes(item: Evidence, known: Evidence | None) -> bool:
-    """Return true if an id belongs to another passage already."""
-    return known is not None and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)

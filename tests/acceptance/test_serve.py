@@ -115,8 +115,8 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
         assert done.returncode == code, (command, done.stderr)
         assert "no corpus of that name" in done.stdout + done.stderr, command
         assert "research resume" not in done.stdout + done.stderr
-    listed = subprocess.run([*COMMAND, "list", "--outcome", "refused", "--json"], **told_as, check=True)
-    (row,) = json.loads(listed.stdout)
+    listed = subprocess.run([*COMMAND, "list", "--json"], **told_as, check=True)
+    (row,) = [each for each in json.loads(listed.stdout) if each["research_id"] == "refused"]
     assert (row["research_id"], row["query"]) == ("refused", asked["query"])
     assert "no corpus of that name" in row["reason"]
     begun = [*COMMAND, "start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept"]
@@ -151,21 +151,3 @@ def test_a_port_that_is_taken_is_one_clear_line(
         done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "address already in use; port 0 takes a free one" in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.soak
-def test_a_stop_while_nothing_is_served_yet_ends_at_once(place: Path, environment: dict[str, str]) -> None:
-    """SIGTERM during the start: no drain, no traceback."""
-    with subprocess.Popen(
-        [*COMMAND, "serve"], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith(f"starting server and workers on {place / 'home'}; a model is ")
-        first = process.stderr.readline()
-        assert "worker.configured" in first
-        assert "anthropic_api_key" not in first
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert "Traceback" not in errors
-    asyncio.run(stop_server(place / "home"))

@@ -8,7 +8,7 @@ from typing import Any
 from contracts.vocabulary import Tier
 from providers.errors import RateLimited
 from providers.models.anthropic_chat import AnthropicChat
-from providers.models.endpoints import CapabilityOverrides, ModelDirectory, ModelEndpoint, capabilities_of
+from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint, capabilities_of
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
@@ -34,7 +34,7 @@ class OpenLimiter:
 def engine_over(
     addresses: Mapping[str, str],
     models: Sequence[str] = (),
-    own: Mapping[str, CapabilityOverrides] | None = None,
+    own: Mapping[str, EndpointCapabilities] | None = None,
     prices: PriceTable | None = None,
     **options: Any,
 ) -> LanguageModelEngine:

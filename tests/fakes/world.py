@@ -158,6 +158,6 @@ def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None)
     """A world whose model is spoken to with the real SDK at a loopback address."""
     engine = engine_over({"default": base_url})
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
+        models={tier.value: ["test-model"] for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)

@@ -176,6 +176,7 @@ async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> 
     assert described.config.workflow_execution_retention_ttl.ToTimedelta() == timedelta(days=1)
 
 
+@pytest.mark.soak
 async def test_set_ups_at_the_same_time_agree(server: Server) -> None:
     """Two set-ups that race for one namespace both succeed."""
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "raced-for"}
@@ -186,6 +187,7 @@ async def test_set_ups_at_the_same_time_agree(server: Server) -> None:
     assert sum(each[1].count("Research") for each in (first, second)) >= 5
 
 
+@pytest.mark.soak
 async def test_an_attribute_of_another_type_is_named(server: Server) -> None:
     """A search attribute that somebody made with another type ends the set-up with a sentence, not with silence."""
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "taken"}

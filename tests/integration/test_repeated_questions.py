@@ -21,7 +21,6 @@ from providers.shared.limits import Limiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
-from tests.fakes.states import PERMITTED
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
@@ -136,7 +135,7 @@ async def test_fifty_equal_searches_of_two_workers_are_one_request(store: dict[s
 def equal_search(number: int) -> SearchRequest:
     """The same question, each time from another run."""
     return SearchRequest(
-        permission=PERMITTED,
+        permitted=True,
         research_id=f"r-{number}",
         operation=f"search/{number}",
         provider="searxng",

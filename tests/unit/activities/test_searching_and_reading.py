@@ -21,7 +21,6 @@ from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.killers import HereCalls
-from tests.fakes.states import PERMITTED
 from tests.fakes.world import all_reachable
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import SOURCE, URL, environment
@@ -55,9 +54,7 @@ class Shelf:
 
 def asked(provider: str = "shelf") -> SearchRequest:
     """A search."""
-    return SearchRequest(
-        research_id="r-1", operation="search/1", provider=provider, text="vacuum", permission=PERMITTED
-    )
+    return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum", permitted=True)
 
 
 def document(**changes: Any) -> ExtractedDocument:
@@ -77,7 +74,7 @@ def reading(given: Any, content: MemoryStore | None = None) -> ReadingActivities
 
 async def read(given: Any, content: MemoryStore | None = None) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
-    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
+    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permitted=True)
     store = content or MemoryStore()
     record = await environment().run(reading(given, store).read_source, request)
     return record, await Notebooks(store).read(record.entry, SourceEntry)
@@ -104,7 +101,7 @@ async def test_hits_are_returned_by_reference() -> None:
     entry = await notebooks.read(found.entry or "", HitsEntry)
     assert entry.questions == ["q"]
     assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
-    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.2)
+    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.23456)
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
 
@@ -185,7 +182,7 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     content = MemoryStore()
     activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), Notebooks(content))
     request = ReadRequest(
-        permission=PERMITTED,
+        permitted=True,
         source_id=SOURCE,
         url=URL,
         domains_allow=["A.test"],

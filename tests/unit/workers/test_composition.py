@@ -39,7 +39,7 @@ async def test_a_model_is_wired_where_one_is_configured(tmp_path: Path) -> None:
     )
     assert slots_of(modelled)["models"] > slots_of(plain)["models"]
     assert configuration_of(plain, NO_CLIENT).models == {}
-    assert set(configuration_of(modelled, NO_CLIENT).models.values()) == {"m"}
+    assert set(map(tuple, configuration_of(modelled, NO_CLIENT).models.values())) == {("m",)}
     async with compose(modelled, NO_CLIENT, ["models"]) as contents:
         assert len(contents.activities["models"]) == len(declared_roles())
 

@@ -117,5 +117,5 @@ def test_every_field_of_a_request_is_judged() -> None:
     """A new field of searches must be decided on: here are all that do not shape the answer, and all that do."""
     shaping = "provider corpus text max_results offset source_type domains_allow domains_deny language".split()
     shaping += ["published_from", "published_to"]
-    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission", "patience_seconds"}
+    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permitted", "patience_seconds"}
     assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}

@@ -168,13 +168,6 @@ async def test_the_last_results_of_limited_services_can_be_reached() -> None:
     assert [hit.rank for hit in papers.hits] == [996, 997, 998, 999, 1000]
 
 
-async def test_a_very_long_query_to_google_is_still_one_request() -> None:
-    """A text that is too long for a URL the library sends as a form."""
-    async with SearchApis() as server:
-        assert len((await search("google", server, "ü" * 1_000)).hits) == 10
-    assert server.asked[0].headers["x-http-method-override"] == "GET"
-
-
 async def test_an_unknown_engine_of_google_names_what_to_check() -> None:
     """A refused call names the variable that is most likely wrong; a missing key is refused before (S0-171)."""
     async with SearchApis() as server:

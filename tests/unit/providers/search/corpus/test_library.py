@@ -98,19 +98,6 @@ async def test_the_rank_window_moves_on(library):
     assert second.hits[0].rank == 2
 
 
-async def test_the_order_is_the_same_in_every_index(tmp_path, folder, pool):
-    """Equal documents are ranked by path, and a fresh index gives the same answer."""
-    for name in "cab":
-        (folder / f"{name}.md").write_text("# Same\n\nIdentical words about quicksilver.\n")
-    answers = []
-    for home in ("one", "two"):
-        library = CorpusLibrary(tmp_path / home, pool)
-        library.add("manual", folder)
-        answers.append(await ask(library, "quicksilver"))
-    assert answers[0] == answers[1]
-    assert [hit.url[-4:] for hit in answers[0].hits] == ["a.md", "b.md", "c.md"]
-
-
 HOSTILE_QUERIES = (
     '"', '""" OR', "NEAR(", "NEAR(a b, 2)", "*", "log*", "title:log", "a AND", "-log", "^log", "", "   ", "😀",
     "the of and", "log' OR 1=1 --", "\u202elog", "\x00log", "(((", "{a b} : c", "log " * 2_000, "\ud800log",
@@ -352,18 +339,6 @@ async def test_an_index_of_another_version_is_replaced(library, folder, tmp_path
     make_old()
     assert (await library.refresh("manual")).digest == before.digest
     assert await ask(library, "checkpoint") == answer
-
-
-async def test_a_kill_between_batches_loses_no_batch(library, folder, tmp_path):
-    """Batches committed before a kill stay, and only the rest is read again."""
-    await library.refresh("manual")
-    with sqlite3.connect(tmp_path / "home/indexes/manual.sqlite3") as database:
-        database.execute("DELETE FROM meta WHERE key IN ('digest', 'indexed_at')")
-    (folder / "late.md").write_text("late words\n")
-    seen = []
-    snapshot = await library.refresh("manual", seen.append)
-    assert (seen[-1].total, snapshot.files) == (1, 5)
-    assert snapshot.digest.startswith("sha256:")
 
 
 async def test_ingest_file_reads_a_single_file_the_same_way(folder, pool):
