@@ -166,9 +166,9 @@ class Estimate(Contract):
 
 
 def between(amounts: Range, form: str = ",.0f") -> str:
-    """Return a range in words: `1,200 to 5,000`."""
+    """Return a range: `1,200–5,000`."""
     low, high = (f"{amount:{form}}" for amount in amounts)
-    return low if low == high else f"{low} to {high}"
+    return low if low == high else f"{low}–{high}"
 
 
 class ResolvedResearch(SharedSettings):
