@@ -104,8 +104,8 @@ async def start(options: RunOptions) -> int:
     research start "How does vacuum work?" --corpus manual
     research watch last --out ./result
 
-    The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
-    resumed, one that is completed is refused.
+    The workers are asked first where text goes and what the run may cost. With --id: a running one is joined, an
+    unfinished one is resumed, one that is completed is refused.
     """
     return await _run(options, follow=False)
 

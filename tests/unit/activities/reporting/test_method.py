@@ -6,7 +6,7 @@ import pytest
 
 from activities.reporting.inputs import ReportInputs, gather_inputs
 from activities.reporting.passages import QuotedPassage, cut_passages
-from activities.reporting.report_text import announced, describe_checking, report_facts, usage_document
+from activities.reporting.report_text import describe_checking, report_facts, usage_document
 from activities.reporting.words import ReportWords
 from contracts.addresses import digest
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
@@ -132,7 +132,10 @@ def test_other_words_and_missing_texts_are_refused() -> None:
 def test_the_report_repeats_what_was_announced_before_the_run() -> None:
     """The amounts and the cap that the terminal showed; nothing where no paid call was expected."""
     estimate = Estimate(calls=(4, 21), tokens=(1_000, 20_000), searches=(2, 2), cost_usd=(0.1, 0.8), cap_usd=2.0)
-    assert announced(estimate, ENGLISH) == (
-        "Expected before it began: 4–21 model calls, 1,000–20,000 tokens, 2 searches, 0.10–0.80 USD; cap: 2.00 USD."
-    )
-    assert announced(None, ENGLISH) == ""
+    words = "Expected before it began: 4–21 model calls, 1,000–20,000 tokens, 2 searches, 0.10–0.80 USD; cap: 2.00 USD."
+    state = SAMPLE.state()
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update={"estimate": estimate})
+    for shown, stated in ((state, True), (SAMPLE.state(), False)):
+        (fact,) = (fact for fact in report_facts(gathered(shown)) if fact.label == "Run")
+        assert fact.value.endswith(words) is stated
