@@ -66,7 +66,7 @@ class EngineTask:
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """An answer of the role's schema, and what it cost."""
+    """An answer of the role's schema, and its cost."""
 
     content: RoleAnswer
     engine: EngineKind
@@ -166,10 +166,10 @@ class Corpora(SearchProvider, Protocol):
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """Return what the index holds now. Raises `CorpusUnknown`."""
+        """Describe the present index. Raises `CorpusUnknown`."""
 
     async def skipped(self, name: str) -> list[SkippedFile]:
-        """Files that were left out, with reasons."""
+        """Skipped files, with reasons."""
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -181,7 +181,7 @@ class SourceReader(Protocol):
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract; no host outside the domains is asked.
 
-        What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
+        Tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
         """
         ...
 
@@ -209,7 +209,7 @@ class SharedStore(Protocol):
         """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that begins with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return how many."""
 
     async def close(self) -> None:
         """Close connections and files."""
@@ -217,7 +217,7 @@ class SharedStore(Protocol):
 
 @dataclass(frozen=True)
 class StoredSession:
-    """A session as it is listed."""
+    """A session in a list."""
 
     research_id: str
     query: str

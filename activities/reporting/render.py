@@ -139,7 +139,7 @@ class ReportingActivities:
 
 # --- report.json ------------------------------------------------------------------------------------------------------
 def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` as it is stored (`contracts.report`): indented UTF-8; `html` is the page beside it."""
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
@@ -170,8 +170,8 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
         "plan": {"brief": state.plan.brief, "nodes": state.plan.nodes},
-        "queries": state.plan.sub_queries,
-        "queries_failed": sum(query.status is NodeStatus.FAILED for query in state.plan.sub_queries),
+        "queries": (searches := state.searches()),
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": usage_document(state),
         "verification": _verification(inputs),
     }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip

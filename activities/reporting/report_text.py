@@ -153,7 +153,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
 
 
 def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give what is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
+    """Give what is unsupported, what cites nothing, what was corrected, what was not reached, and the review."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
@@ -216,7 +216,8 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
-    if followed := resolved.follow_up:
+    offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
+    if offered and (followed := resolved.follow_up):
         again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
         sources = say.count("source", followed.sources)
         yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
@@ -234,7 +235,7 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state, queries = inputs.state, []
-    for query in state.plan.sub_queries:
+    for query in state.searches():
         parts = [say.name("query", query.status) + _because(query.error or query.status_reason, say)]
         parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
         parts += [say("for_a_gap")] if query.gap_id else []
