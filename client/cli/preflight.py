@@ -64,7 +64,7 @@ async def preflight(
             limits = effective_limits(preset(request.strategy, request.depth), request.limits)
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
         return True
-    notices = [] if others else settings.notices()
+    notices = ["the workers that are running do the work, with their settings"] if others else settings.notices()
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})

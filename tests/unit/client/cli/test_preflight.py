@@ -107,6 +107,7 @@ async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("passages go to 127.0.0.1:8080")
     assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
+    assert lines[-1] == "the workers that are running do the work, with their settings"
     assert len(workers.asked) == 1
 
 
