@@ -26,7 +26,8 @@ class Contract(BaseModel):
     need a default, because old histories lack them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    # Errors of validation are logged with their tracebacks: they show no values, which may be a user's text.
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class StrictContract(Contract):

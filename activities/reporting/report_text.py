@@ -13,6 +13,7 @@ from contracts.checking import CorrectionAction
 from contracts.evidence import CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
+from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import shorten
@@ -301,8 +302,19 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         ended=say.moment(inputs.ending.ended_at),
     )
     egress = say.translated(resolved.egress).rstrip(".")
-    yield Fact(say("fact_run"), f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)}".strip())
+    words = f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {announced(resolved.estimate, say)}"
+    yield Fact(say("fact_run"), words.strip())
     yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
+
+
+def announced(estimate: Estimate | None, say: ReportWords) -> str:
+    """Return what was announced before the run; empty where no paid call was expected."""
+    if estimate is None:
+        return ""
+    amounts = {name: between(getattr(estimate, name)) for name in ("calls", "tokens", "searches")}
+    cost = say("cost_unknown") if estimate.cost_usd is None else f"{between(estimate.cost_usd, '.2f')} USD"
+    cap = "–" if estimate.cap_usd is None else f"{estimate.cap_usd:.2f} USD"
+    return say("expected_words", **amounts, cost=cost, cap=cap)
 
 
 def _usage_words(usage: Usage, say: ReportWords) -> str:

@@ -161,6 +161,14 @@ class Settings(FileSettings):
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def mark(self) -> str:
+        """Return a short hash for the identity of workers: equal where each would resolve every request alike.
+
+        Unlike the digest it depends on which keys there are.
+        """
+        usable = [choice.name for choice in self.web_search.choices() if choice.available]
+        return hashlib.sha256(f"{self.digest()} {self.model_host} {usable}".encode()).hexdigest()[:8]
+
     def notices(self) -> list[str]:
         """Return warnings about settings that have no effect."""
         half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
