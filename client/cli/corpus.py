@@ -70,11 +70,10 @@ async def list_corpora(*, config: ConfigFile = None) -> int:
     async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
-        rows = [
-            (await library.describe(name), folders[name] or "published by another host") for name in sorted(folders)
-        ]
+        rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
     for snapshot, folder in rows:
-        print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}"))
+        place = folder or "published by another host"
+        print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {place}"))
     if not rows:
         print_hint("there is no corpus yet: research corpus add ./folder")
     return ExitCode.COMPLETED

@@ -206,8 +206,8 @@ async def _check_runs(client: ResearchClient) -> Check:
     if not stuck:
         return Check("runs", "ok", "none is stuck")
     remedy = (
-        "start workers of the version that began the run; or terminate it in the web UI and continue from its last "
-        "checkpoint: research resume ID"
+        "start workers of the version that began the run; or end it and continue from its last checkpoint: "
+        "research cancel ID, then research resume ID"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
 

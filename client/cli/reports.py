@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.text import Text
 
+from activities.reporting.tree import Block, parse
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode, exit_code, pasteable, reason_of
 from client.cli.output import print_json, print_result
@@ -111,21 +112,33 @@ def _print_summary(
 
 
 def first_section(documents: Mapping[str, bytes]) -> list[str]:
-    """Give the first section of a report as at most 20 lines, with the titles of the numbers in it."""
+    """Give the first section of a report as at most 20 lines of plain text, with the titles of the numbers in it."""
     if "json" not in documents:
         return []
     report = json.loads(documents["json"])
-    _, _, body = str(report["report"]["markdown"]).partition("\n## ")
-    paragraphs = [part.strip() for part in body.partition("\n## ")[0].split("\n\n") if part.strip()]
+    _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     lines, used = list[str](), 0
-    for paragraph in paragraphs:
-        used += 1 + sum(1 + len(line) // LINE_CHARACTERS for line in paragraph.splitlines())
+    for block in parse(heading + body.partition(heading)[0]) if heading else ():
+        paragraph = _plain_lines(block)
+        used += 1 + sum(1 + len(line) // LINE_CHARACTERS for line in paragraph)
         if lines and used > SHOWN_LINES:
             lines.append("…")
             break
-        lines += [*visible(paragraph).splitlines(), ""]
+        lines += [*map(visible, paragraph), ""]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
     cited = [each for each in report["citations"] if each["number"] in numbers]
     sources = [f"[{each['number']}] {titles.get(each['source_id'], each['source_id'])}" for each in cited]
     return [*lines, *sources, *([""] if sources else [])]
+
+
+def _plain_lines(block: Block) -> list[str]:
+    """Give a block of a report without its markup; quotations and lists are indented."""
+    if block.rows:
+        return [" | ".join(cell.text for cell in row) for row in block.rows]
+    lines = "".join(sentence.gap + sentence.text for sentence in block.sentences).splitlines()
+    for place, part in enumerate(block.parts):
+        sign = "" if block.kind == "quote" else "• " if block.start is None else f"{block.start + place}. "
+        inner = [line for each in part for line in _plain_lines(each)]
+        lines += [f"  {'' if number else sign}{line}" for number, line in enumerate(inner)]
+    return lines

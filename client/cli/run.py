@@ -59,8 +59,8 @@ async def run(options: RunOptions) -> int:
     research run "Compare A and B" --corpus ./papers --depth extended --out ./result
     research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
     research run "…" --corpus ./manual --set limits.max_iterations=2 --set limits.deadline_seconds=120
-    research run --request request.json --json > result.json
-    research run --request - < request.json
+    echo "How does vacuum work?" | research run --corpus ./manual
+    research run --request request.json --json > result.json        (or --request - < request.json)
 
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.

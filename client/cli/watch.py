@@ -22,7 +22,7 @@ from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
-from client.handle import ResearchHandle
+from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.run_results import STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, status_rows
@@ -33,8 +33,6 @@ from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 from workflows.status import status_of
 
-CLOSING_SECONDS: Final = 15.0
-"""A cancelled run saves its state and closes within this time."""
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}

@@ -114,8 +114,18 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     shown = research("decisions", "r-1").stdout
     assert "supervisor: decide iteration  gaps are left" in shown
     assert "1. What is frozen?" in research("plan", "r-1").stdout
-    refused = research("plan", "r-1", "--edit")
-    assert (refused.exit_code, "has already finished" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command", [("stop",), ("steer", "go on"), ("approve",), ("reject",), ("answer", "yes"), ("plan", "--edit")]
+)
+def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str, ...]) -> None:
+    """Without a server, too: the run is finished, or it is interrupted and can be resumed."""
+    save_run(home, "done", stored(status=RunStatus.CANCELLED), closed=True)
+    save_run(home, "cut", stored(status=RunStatus.RUNNING), closed=False)
+    done, cut = (research(command[0], name, *command[1:]) for name in ("done", "cut"))
+    assert (done.exit_code, "the run done has already finished: see `research status done`" in done.stderr) == (2, True)
+    assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
 
 
 def test_a_stored_run_always_has_an_outcome() -> None:
