@@ -189,7 +189,7 @@ class GateResult(Contract):
     valid: bool
     issues: list[GateIssue] = []
     quality_score: float = Field(ge=0, le=10)
-    metrics: dict[str, float] = {}
+    metrics: dict[str, bool | int | float] = {}
     policy: GatePolicy = GatePolicy.STRICT
 
 

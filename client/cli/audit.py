@@ -27,7 +27,6 @@ from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, ReportUnusable, read_report
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.interfaces import IsolatedCalls
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.private_files import files_of_person
@@ -125,7 +124,7 @@ async def _check(
     forms: dict[str, bytes],
     text: TextOf | None,
     data: BytesOf | None,
-    isolated: IsolatedCalls,
+    isolated: KillableCalls,
     before: AuditResult,
 ) -> tuple[str, AuditResult]:
     """Give the id of the run of a report, and everything that was compared."""

@@ -25,11 +25,12 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
-from providers.interfaces import CallStore, ContentStore, Notebooks, SessionStore
+from providers.interfaces import ContentStore, SessionStore
 from providers.isolation.pool import SubprocessPool
+from providers.shared.paid_calls import CallStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
 from workers.dev_server import ServerError, ServerFiles, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
@@ -72,7 +73,7 @@ class Stores:
         self._pool: SubprocessPool | None = None
         self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
         self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
-        self.notebooks: Notebooks = StoredNotebooks(self.content)
+        self.notebooks: Notebooks = Notebooks(self.content)
 
     def records(self, kind: str) -> Records:
         """Open small records, at the place that all hosts of these runs share."""

@@ -95,7 +95,9 @@ def _print_summary(
     for line in first_section(documents):
         print_result(line)
     print_result(render_ending(result))
-    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdicts.items())
+    verdicts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdict_counts.items()
+    )
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):

@@ -1,5 +1,6 @@
 """`research serve` as an operator has it: a configured folder, addresses on standard output, any client."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.corpus import MANUAL
-from tests.integration.server_homes import give_port
+from tests.integration.server_homes import give_port, stop_server
 from workers.dev_server import find_binary
 from workers.settings.loading import child_environment
 
@@ -60,10 +61,7 @@ def serving(place: Path, environment: dict[str, str]) -> Iterator["subprocess.Po
     if process.poll() is None:
         process.kill()
     process.communicate()
-    subprocess.run([sys.executable, "-c", STOP, str(place / "home")], env=environment, check=True)
-
-
-STOP = "import asyncio, sys, pathlib; from workers.dev_server import stop_server; asyncio.run(stop_server(pathlib.Path(sys.argv[1])))"
+    asyncio.run(stop_server(place / "home"))
 
 
 def addresses(process: "subprocess.Popen[str]") -> dict[str, str]:

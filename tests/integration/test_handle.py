@@ -25,8 +25,8 @@ from contracts import failures, names
 from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from tests.integration.server_homes import give_port
-from workers.dev_server import ensure_server, stop_server
+from tests.integration.server_homes import give_port, stop_server
+from workers.dev_server import ensure_server
 from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 

@@ -16,7 +16,7 @@ from client.handle import ResearchClient
 from client.view.words import waits_of
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
-from providers.shared.paid_calls import SharedCallStore
+from providers.shared.paid_calls import CallStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.valkey import running_valkey
@@ -83,7 +83,7 @@ async def test_with_redis_away_paid_calls_wait(client: Client, tmp_path: Path) -
         async with MessagesApi(latency=0.2) as api:
             world = model_world(tmp_path, api.base_url)
             store = RedisSharedStore(redis.url)
-            world.calls = SharedCallStore(store)
+            world.calls = CallStore(store)
             async with running_workers(client, world):
                 handle = await start(client, REQUEST)
                 while not api.calls:

@@ -14,16 +14,15 @@ from client.cli.preflight import estimated, limits_words, preflight, require_end
 from client.cli.request import RequestedRun
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
-from contracts.resolved import ProviderChoice, ResolvedResearch
+from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, ThinkMode
-from providers.models.prices import PriceEntry
 from tests.fakes import states
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 
 SILENT = "http://127.0.0.1:1"
 LIMITS = preset("supervisor", Depth.MEDIUM)
-PRICES = {"cheap": PriceEntry(input=1.0, output=5.0), "dear": PriceEntry(input=10.0, output=50.0)}
+PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
 
 
 @pytest.fixture
