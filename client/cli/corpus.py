@@ -10,10 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from client.cli.context import ALLOWED_ID, CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural

@@ -8,7 +8,7 @@ import typer
 from client.cli.context import open_context
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile
-from client.cli.output import confirm, print_progress, print_result
+from client.cli.output import confirm, print_hint, print_progress, print_result
 from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.stored_records import has_sole_sessions
@@ -72,5 +72,5 @@ async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool)
             ExitCode.FAILED,
         ) from None
     if removed.remaining:
-        print_progress(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
+        print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     return removed

@@ -17,11 +17,11 @@ from temporalio.client import RPCError
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
 from client.cli.corpus import find_corpus, index_corpus
-from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Corpus
 from client.cli.output import print_json, print_progress, print_result
 from client.handle import ResearchClient
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.texts import plural

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from activities.reporting.tree import Block, parse
 from client.cli.context import CommandContext
-from client.cli.errors import CommandError, ExitCode, exit_code, pasteable, reason_of
+from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.output import print_json, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.texts import visible

@@ -14,6 +14,7 @@ from client.view.words import (
     elapsed_at,
     ending_words,
     local_time,
+    pasteable,
     printable,
     providers_words,
     usage_words,
@@ -129,7 +130,7 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
         for question in waiting.questions:
             yield Row("", question, "yellow")
         for way in waiting.ways(status.research_id):
-            yield Row("", way, "yellow")
+            yield Row("", pasteable(way), "yellow")
     waits = waits_of(status, now)
     more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
     for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):

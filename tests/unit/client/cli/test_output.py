@@ -12,9 +12,11 @@ from rich.text import Text
 
 from client.cli import output
 from client.cli.context import check_id, new_id, resolve_id
-from client.cli.errors import CommandError, exit_code, explain, pasteable, run_guarded
+from client.cli.errors import CommandError, exit_code, explain, run_guarded
 from client.cli.reports import default_folder, first_section, write_atomically, write_report
 from client.client_errors import NoWorker, RunClosed, RunUnknown
+from client.view.words import event_lines, pasteable
+from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
 from providers.errors import CorpusUnknown, StorageFull
 from workers.dev_server import ServerError
@@ -73,6 +75,9 @@ def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_pat
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", [str(program), "run"])
     assert pasteable(line) == f"next: {program} open last · see `{program} doctor`; ./research/x stays"
+    texts = {"wait.started": "waiting: research approve r", "source.added": "read: research plan of 1990"}
+    shown = event_lines(Event(seq=1, type=name, time="", text=text) for name, text in texts.items())
+    assert shown == [f"waiting: {program} approve r", "read: research plan of 1990"]
     monkeypatch.setenv("PATH", str(program.parent))
     assert pasteable(line) == line
 
