@@ -133,7 +133,8 @@ async def resume(
     async with open_context(options.flags()) as context:
         known = await context.find(given)
         if not known.running:
-            require_resumable(known, await known.result())
+            changed = bool(options.assignments or options.model)
+            require_resumable(known, await known.result(), changed=changed)
         again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
         request = build_request(merge(again, parse_assignments(options.assignments)))
         if known.resolved is not None:
@@ -169,21 +170,22 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
-def require_resumable(run: RunInfo, closed: ResearchResult | None) -> None:
-    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
+def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: bool = False) -> None:
+    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result.
+
+    A partial or empty run with nothing left to do goes on only with `changed` limits or another model.
+    """
     if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
         raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
     if run.resolved is None:
         raise CommandError(f"nothing is stored of the run {run.research_id}, so it cannot be resumed: start a new run")
-    if closed is not None and not can_be_resumed(closed):
+    may_go_on = closed is None or closed.resumable or (changed and closed.outcome in (Outcome.PARTIAL, Outcome.EMPTY))
+    if closed is not None and not may_go_on:
+        more = "" if closed.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
         raise CommandError(
-            f"the run {run.research_id} is {closed.outcome.value}: see `research report {run.research_id}`"
+            f"the run {run.research_id} is {closed.outcome.value} and has nothing left to do: "
+            f"see `research report {run.research_id}`{more}"
         )
-
-
-def can_be_resumed(result: ResearchResult) -> bool:
-    """Give whether a run that ended so has something left to do when it is resumed."""
-    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.REFUSED)
 
 
 def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
@@ -292,7 +294,7 @@ class RunCommand:
         """Write the files of the report, print its summary; the exit code."""
         options, context = self.options, self.context
         folder = options.out or default_folder(self.wanted.request.query, self.research_id)
-        resumable = can_be_resumed(result) and (await context.load_run(self.research_id)).state is not None
+        resumable = result.resumable and (await context.load_run(self.research_id)).state is not None
         resume = self._resume if resumable else ""
         return await deliver_report(
             context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume

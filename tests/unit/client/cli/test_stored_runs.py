@@ -175,8 +175,11 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     known = RunInfo("r-1", states.state())
     require_resumable(known, None)
     require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL, "resumable": True}))
-    with pytest.raises(CommandError, match="is partial"):  # its statements are not borne out: nothing is left to do
-        require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL}))
+    for outcome in (Outcome.PARTIAL, Outcome.EMPTY):  # its statements are not borne out, or it searched everything
+        nothing_left = done.model_copy(update={"outcome": outcome})
+        with pytest.raises(CommandError, match=f"is {outcome.value} and has nothing left to do: .* with --set"):
+            require_resumable(known, nothing_left)
+        require_resumable(known, nothing_left, changed=True)
     for run, closed, problem in (
         (known, done, "see `research report r-1`"),
         (known, refused, "was refused: no corpus"),
