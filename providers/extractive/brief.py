@@ -66,7 +66,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
         read=task.source_count,
         cited=len({one.source.id for one in found}),
     )
-    lines = [f"# {_escape(shorten(' '.join(task.query.split()), TITLE_CHARACTERS))}", ""]
+    lines = [f"# {_escape(' '.join(task.query.split()))}", ""]
     lines += [f"> {say['note'] if found else say['note_empty']}", ">", f"> {counts}", ""]
     if task.cut_short:
         lines += [say["cut_short"].format(why=say.get(f"stop_{task.cut_short}", task.cut_short)), ""]
