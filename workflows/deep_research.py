@@ -96,7 +96,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._details.renew), stored)
         for choice in prepared.resolved.providers:
             if not choice.available and workflow.info().continued_run_id is None:
-                run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
+                run.note("status", f"not searching with {choice.name}: {choice.reason}", level="warning")
         driver: Driver
 
         async def continue_as_new() -> None:
@@ -204,7 +204,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             raise _nothing_to_search(resolved)
         run.state.resolved = resolved
         for name, why in checked.items():
-            run.note("status", f"not searched: {name}: {why}", level="warning")
+            run.note("status", f"not searching with {name}: {why}", level="warning")
 
     async def _wait_for_turn(self, prepared: Prepared) -> bool:
         """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""

@@ -24,6 +24,7 @@ from contracts.vocabulary import Outcome
 from workers.private_files import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
+VERDICT_WORDS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
 SLUG_CHARACTERS: Final = 48
 SHOWN_LINES: Final = 20
 LINE_CHARACTERS: Final = 100  # a paragraph of so many fills a line of a wide terminal
@@ -96,9 +97,8 @@ def _print_summary(
     for line in first_section(documents):
         print_result(line)
     print_result(render_ending(result))
-    verdicts = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdict_counts.items()
-    )
+    counts = result.verification.verdict_counts
+    verdicts = ", ".join(f"{count} {VERDICT_WORDS.get(name, name)}" for name, count in counts.items())
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):

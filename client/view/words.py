@@ -143,7 +143,7 @@ def ending_words(result: ResearchResult) -> str:
         parts.append("no answer found" + ("" if documents is None else f" in {plural(documents, 'document')}"))
     natural = result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
     if result.outcome is not Outcome.COMPLETED and not natural:
-        parts.append(result.stop_reason.value.replace("_", " "))
+        parts.append(result.stop_reason.text)
     return " · ".join(parts)
 
 

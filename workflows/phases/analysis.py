@@ -136,7 +136,7 @@ def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -
         statement = fresh[0].statement[:200]
         run.note("finding.added", text, count=count, sub_query_id=query.id, statement=statement)
     if output.dropped_quotes:
-        run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
+        run.note("status", f"quotations that no source has: {output.dropped_quotes} dropped", level="warning")
     return len(output.findings), fresh
 
 

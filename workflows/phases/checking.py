@@ -207,7 +207,7 @@ class _ClaimChecks:
         weighed = await run.checkpoints.with_newest_state(send)
         run.operation_done("weigh")
         run.state.note_entry(weighed.claims_entry)
-        run.note("status", f"{weighed.claims} claims, {len(weighed.sizes)} of them for the checker", level="info")
+        run.note("status", f"{weighed.claims} claims, {len(weighed.sizes)} of them judged by a model", level="info")
         return weighed
 
     async def _check(self, weighed: ExtractedClaims, step: str) -> int:
@@ -259,7 +259,7 @@ class _ClaimChecks:
             update = history | {"revision": state.draft.revision + 1}
             state.draft = concluded.draft.model_copy(update=update)
             for action, count in concluded.summary.correction_counts.items():
-                run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
+                run.note("citation.corrected", f"claims corrected: {count} {action}", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
             passage = place.evidence(concluded.evidence_entry)
             state.evidence.setdefault(passage.id, passage)

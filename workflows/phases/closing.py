@@ -50,7 +50,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     state = run.state
     skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
-        run.note("status", f"ending early: {reason.value}", level="warning")
+        run.note("status", f"ending early: {reason.text}", level="warning")
         await _write_from_results_so_far(run, reason)
     await _check_draft(run, reason)
     while True:
@@ -72,7 +72,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     state.result = _result(state, rendered, ending, resumable=incomplete)
     state.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
-    why = "see the limitations in the report" if natural else ending.stop_reason.value.replace("_", " ")
+    why = "see the limitations in the report" if natural else ending.stop_reason.text
     run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
     await _save_closed(run)
     return ending.outcome

@@ -228,7 +228,7 @@ class HumanGate:
             return
         seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
         if seconds <= 0:
-            run.note("wait.expired", f"nobody has answered: {waiting.describe()} was waited for")
+            run.note("wait.expired", f"nobody answered in time: the run waited for {waiting.describe()}")
             raise Interrupted(EXPIRED[waiting.kind])
         if not waiting.reminded:
             seconds -= (1 - REMINDER_SHARE) * run.resolved.limits.max_wait_seconds

@@ -195,7 +195,7 @@ class Searching:
         if known is not None and known.text != query.text:
             # The cache has the answer to the earlier wording.
             request = request.model_copy(update={"text": known.text})
-            run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=service.name)
+            run.note("status", f"searched before: “{shorten(known.text, 150)}”", provider=service.name)
         options = search_options(request.operation, f"search: {query.text}", run.clock.remaining_work_seconds())
         try:
             response = await run.host.execute(activities.SEARCH, request, options)

@@ -55,7 +55,8 @@ O = TypeVar("O", bound=RoleAnswer)
 
 GIVEN_UP_AFTER = 2
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
-GIVEN_UP_NOTE = "a text ended those who worked on it, and was given up"
+GIVEN_UP_NOTE = "a text that ended the processes that read it was left out"
+UNUSABLE_NOTE = "the model's answer was unusable"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
 
@@ -134,7 +135,7 @@ class RoleCaller:
             output = await self._call(role, f"{operation}/repair", fields, EngineKind.MODEL, problem, at)
         except _Unusable:
             return None
-        self._run.note("status", f"{role.name}: an answer of no use was repaired", level="info", role=role.name)
+        self._run.note("status", f"{role.name}: {UNUSABLE_NOTE}: asked again", level="info", role=role.name)
         return output
 
     def _engine_for(self, role: RoleSpec[I, O]) -> EngineKind:
@@ -212,7 +213,7 @@ class RoleCaller:
         while refusal(limits, run.state.usage, holdings.held, wanted, kept):
             reason = refusal(limits, run.state.usage, holdings.unexplained, wanted, kept)
             if reason is not None:
-                run.note("budget.exhausted", f"no further model call: {reason.value}", reason=reason.value)
+                run.note("budget.exhausted", f"no further model call: {reason.text}", reason=reason.value)
                 raise CallRefused(reason)
             await self._room_given_back()
         return holdings.open(wanted), wanted
@@ -266,11 +267,11 @@ class RoleCaller:
             raise error
         kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
         problem = details_of(cause).get("problem")
-        note = f"{role.name}: {kind}"
+        note = f"{role.name}: {UNUSABLE_NOTE if kind in UNUSABLE else describe_failure(error)}"
         if kind not in REPAIRABLE or request.repair is not None:
             # What only looks at the report takes nothing away from it by failing.
             (self._run.branch_failed if role.has_fallback else self._run.degrade)(note)
-        self._run.note("task.failed", f"{note}: {describe_failure(error)}", role=role.name, error=kind)
+        self._run.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
         if problem == STEERED:
             self._run.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:
@@ -280,7 +281,7 @@ class RoleCaller:
         if kind in UNUSABLE or is_given_up(error):
             return None
         if not role.writes_report and not self._run.state.plan.nodes:
-            self._run.branch_failed(f"{note}: {describe_failure(error)}")
+            self._run.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
