@@ -76,7 +76,7 @@ async def ask(
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
-    The corpus is that of the earlier run unless another is named.
+    Corpus and strategy are those of the earlier run unless others are named.
 
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
@@ -91,6 +91,7 @@ async def ask(
             options,
             question=question,
             corpus=options.corpus or known,
+            strategy=options.strategy or before.resolved.strategy,
             web=options.web or before.resolved.web,
             assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
         )
@@ -105,7 +106,7 @@ async def start(options: RunOptions) -> int:
     research watch last --out ./result
 
     The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
-    resumed, one that is completed is refused.
+    resumed, of a completed one the stored report is printed.
     """
     return await _run(options, follow=False)
 

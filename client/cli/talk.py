@@ -154,7 +154,7 @@ async def steer(
     *,
     config: ConfigFile = None,
 ) -> int:
-    """Give a running run guidance, and print its reaction.
+    """Guide a run that is going on, and print its reaction.
 
     research steer last "Look at the settings of version 16, not of version 9"
     research steer last "only from example.org"

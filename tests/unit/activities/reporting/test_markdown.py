@@ -168,7 +168,7 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
     ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
     draft = ReportDraft(document=SAMPLE.state().draft.document, empty=True)
     text = markdown("# T\n\nNothing answers this.\n", draft=draft, ending=ending, evidence={}, findings=[])
-    assert "> **Nothing found that answers the question:** no passage was found" in text
+    assert "> **Nothing found:** no passage was found" in text
     assert "This report cites nothing." in text
     assert "## Sources" not in text
 
