@@ -78,8 +78,8 @@ def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame
     lines = [(row.line(), row.style) for row in rows]
     lines += [(line, "dim") for line in news]
     lines += [(printable(frame.notice), "bold yellow")] if frame.notice else []
-    lines += [(printable(frame.hint), "dim")] if frame.hint else []
-    return Group(*(Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines))
+    drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
+    return Group(*drawn, *([Text(printable(frame.hint), style="dim")] if frame.hint else []))  # commands stay whole
 
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
