@@ -20,7 +20,6 @@ from client.view.words import pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.texts import visible
-from contracts.vocabulary import Outcome
 from workers.private_files import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
@@ -112,8 +111,6 @@ def _print_summary(
     if resume:
         now = "" if documents else f" · report from what is there: {resume} --now"
         print_result(pasteable(f"  continue: {resume}{now}"))
-    elif result.outcome is Outcome.EMPTY:
-        print_result("  what helps: other words, or other sources with --corpus or --web")
 
 
 def first_section(documents: Mapping[str, bytes]) -> list[str]:

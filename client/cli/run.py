@@ -76,7 +76,7 @@ async def ask(
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
-    Corpus and strategy are those of the earlier run unless others are named.
+    The corpus is that of the earlier run unless another is named.
 
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
@@ -91,7 +91,6 @@ async def ask(
             options,
             question=question,
             corpus=options.corpus or known,
-            strategy=options.strategy or before.resolved.strategy,
             web=options.web or before.resolved.web,
             assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
         )

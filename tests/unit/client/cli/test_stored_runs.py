@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from client.cli import run as run_commands
 from client.cli.context import RunInfo, last_outcome, result_of
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
@@ -127,28 +126,6 @@ def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str,
     done, cut = (research(command[0], name, *command[1:]) for name in ("done", "cut"))
     assert (done.exit_code, "the run done has already finished: see `research status done`" in done.stderr) == (2, True)
     assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
-
-
-def test_a_follow_up_keeps_corpus_and_strategy_of_its_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless others are named."""
-    asked = list[RunOptions]()
-
-    async def note(options: RunOptions) -> int:
-        asked.append(options)
-        return 0
-
-    monkeypatch.setattr(run_commands, "_run", note)
-    resolved = states.resolved(strategy="orchestrator")
-    save_run(home, "r-1", stored(status=RunStatus.CANCELLED, resolved=resolved), closed=True)
-    assert research("ask", "last", "And the costs?").exit_code == 0
-    assert research("ask", "last", "And the costs?", "--strategy", "reflective", "--corpus", "other").exit_code == 0
-    assert resolved.corpus is not None
-    found = [(options.question, options.strategy, options.corpus, options.assignments) for options in asked]
-    follows = ["follow_up_of=r-1"]
-    assert found == [
-        ("And the costs?", "orchestrator", resolved.corpus.name, follows),
-        ("And the costs?", "reflective", "other", follows),
-    ]
 
 
 def test_a_stored_run_always_has_an_outcome() -> None:
