@@ -68,7 +68,7 @@ class AnthropicChat:
         places: EndpointPlaces = DEFAULT_PLACES,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
-        """Open the pool; `places` name the settings for messages, `silence_seconds` is what a call may be silent for.
+        """Open the pool; `places` name the settings for messages, `silence_seconds` is the longest silence of a call.
 
         Raises `NotConfigured` when the public API is meant and no key is there, key or address cannot be one, or the
         key would be sent unencrypted.
