@@ -55,6 +55,8 @@ ANSWER_SECONDS: Final = 10.0
 """A worker answers a query or an update within this time."""
 PREVIEW_TIMEOUT: Final = timedelta(seconds=15)
 """The same for the preview of a run, which may load a stored session."""
+CLOSING_SECONDS: Final = 15.0
+"""A cancelled run saves its state and closes within this time."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """The same for the status of an agent; afterwards the status of its run is used."""
 POLLER_SECONDS: Final = 75.0
@@ -341,6 +343,14 @@ class ResearchHandle:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
 
+    async def terminate(self) -> None:
+        """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
+        try:
+            await self._run.terminate(reason="ended by hand", rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
+        except RPCError as error:
+            if "already completed" not in error.message:
+                raise _rpc_failure(error, self.research_id) from error
+
     async def is_running(self) -> bool:
         """Give whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
         try:
@@ -414,7 +424,9 @@ class ResearchHandle:
             raise MessageRefused(refusal_text(error)) from error
         except RPCError as error:
             if "already completed" in error.message:
-                raise RunClosed(f"the run {self.research_id} has already finished: see `research status`") from error
+                raise RunClosed(
+                    f"the run {self.research_id} has already finished: see `research status {self.research_id}`"
+                ) from error
             if _no_poller(error):
                 raise await self._silence(MAY_STILL_ARRIVE) from error
             raise _rpc_failure(error, self.research_id) from error

@@ -15,7 +15,7 @@ from activities.reporting.claims import (
     find_claims,
     judge,
 )
-from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
+from activities.reporting.drafts import without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.tree import Blocks, CitationPlace, one_line, parse, sentences
 from activities.reporting.words import ReportWords
@@ -25,7 +25,6 @@ from contracts.outcome import Citation, Ending
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.texts import shorten
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
@@ -152,7 +151,7 @@ def gather_inputs(
         resolved=resolved,
         ending=ending.after_check(checked),
         product_version=product_version,
-        title=one_line(registry.strip(shorten(title, TITLE_CHARACTERS))),
+        title=one_line(registry.strip(title)),
         body=numbered,
         claims=judged,
         checked=checked,

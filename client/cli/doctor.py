@@ -17,12 +17,12 @@ from temporalio.client import RPCError
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
 from client.cli.corpus import find_corpus, index_corpus
-from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Corpus
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.preflight import OF_RUN
 from client.handle import ResearchClient
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.texts import plural
@@ -210,8 +210,8 @@ async def _check_runs(client: ResearchClient) -> Check:
     if not stuck:
         return Check("runs", "ok", "none is stuck")
     remedy = (
-        "start workers of the version that began the run; or terminate it in the web UI and continue from its last "
-        "checkpoint: research resume ID"
+        "start workers of the version that began the run; or end it and continue from its last checkpoint: "
+        "research cancel ID, then research resume ID"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
 

@@ -59,8 +59,8 @@ async def run(options: RunOptions) -> int:
     research run "Compare A and B" --corpus ./papers --depth extended --out ./result
     research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
     research run "…" --corpus ./manual --set limits.max_iterations=2 --set limits.deadline_seconds=120
-    research run --request request.json --json > result.json
-    research run --request - < request.json
+    echo "How does vacuum work?" | research run --corpus ./manual
+    research run --request request.json --json > result.json        (or --request - < request.json)
 
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.
@@ -105,7 +105,7 @@ async def start(options: RunOptions) -> int:
     research watch last --out ./result
 
     The workers are asked first where text goes and what the run may cost. With --id: a running one is joined, an
-    unfinished one is resumed, one that is completed is refused.
+    unfinished one is resumed, of a completed one the stored report is printed.
     """
     return await _run(options, follow=False)
 
@@ -133,7 +133,8 @@ async def resume(
     async with open_context(options.flags()) as context:
         known = await context.find(given)
         if not known.running:
-            require_resumable(known, await known.result())
+            changed = bool(options.assignments or options.model)
+            require_resumable(known, await known.result(), changed=changed)
         again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
         request = build_request(merge(again, parse_assignments(options.assignments)))
         others = await preflight(context, RequestedRun(request), options, known)
@@ -169,21 +170,22 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
-def require_resumable(run: RunInfo, closed: ResearchResult | None) -> None:
-    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
+def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: bool = False) -> None:
+    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result.
+
+    A partial or empty run with nothing left to do goes on only with `changed` limits or another model.
+    """
     if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
         raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
     if run.resolved is None:
         raise CommandError(f"nothing is stored of the run {run.research_id}, so it cannot be resumed: start a new run")
-    if closed is not None and not can_be_resumed(closed):
+    may_go_on = closed is None or closed.resumable or (changed and closed.outcome in (Outcome.PARTIAL, Outcome.EMPTY))
+    if closed is not None and not may_go_on:
+        more = "" if closed.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
         raise CommandError(
-            f"the run {run.research_id} is {closed.outcome.value}: see `research report {run.research_id}`"
+            f"the run {run.research_id} is {closed.outcome.value} and has nothing left to do: "
+            f"see `research report {run.research_id}`{more}"
         )
-
-
-def can_be_resumed(result: ResearchResult) -> bool:
-    """Give whether a run that ended so has something left to do when it is resumed."""
-    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.REFUSED)
 
 
 def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
@@ -295,7 +297,7 @@ class RunCommand:
         """Write the files of the report, print its summary; the exit code."""
         options, context = self.options, self.context
         folder = options.out or default_folder(self.wanted.request.query, self.research_id)
-        resumable = can_be_resumed(result) and (await context.load_run(self.research_id)).state is not None
+        resumable = result.resumable and (await context.load_run(self.research_id)).state is not None
         resume = self._resume if resumable else ""
         return await deliver_report(
             context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume

@@ -83,7 +83,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     )
     state.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
-    why = "see the limitations in the report" if natural else ending.stop_reason.value.replace("_", " ")
+    why = "see the limitations in the report" if natural else ending.stop_reason.text
     run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
     try:
         await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))

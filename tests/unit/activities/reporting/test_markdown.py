@@ -34,7 +34,7 @@ def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
     """A source is listed with number, title, section, quality with its reason, date of reading and address."""
     assert (
         "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · quality high "
-        "(chosen by the operator) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
+        "(your documents) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
     ) in markdown()
 
 
@@ -168,7 +168,7 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
     ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
     draft = ReportDraft(document=SAMPLE.state().draft.document, empty=True)
     text = markdown("# T\n\nNothing answers this.\n", draft=draft, ending=ending, evidence={}, findings=[])
-    assert "> **Nothing found that answers the question:** no passage was found" in text
+    assert "> **Nothing found:** no passage was found" in text
     assert "This report cites nothing." in text
     assert "## Sources" not in text
 

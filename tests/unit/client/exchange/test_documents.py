@@ -79,6 +79,7 @@ def test_pdf_has_text_quotes_tables_sources_and_verdicts() -> None:
     for part in (SAMPLE.quote(SAMPLE.rule), "200 million transactions", "Method and limits", "[1] 25.1. Routine Vacuuming",
                  "Statements and their check"):  # fmt: skip
         assert squeezed(part) in words
+    assert words.count(squeezed(SAMPLE.quote(SAMPLE.rule))) == 1
     assert made == to_pdf(sample_report())
 
 
@@ -116,6 +117,14 @@ def test_any_text_gives_documents(markdown: str) -> None:
     report = report_of(report={"markdown": markdown}, claims=[])
     assert to_pdf(report).startswith(b"%PDF")
     assert to_docx(report).startswith(b"PK")
+
+
+def test_quotations_within_quotations_have_no_signs() -> None:
+    """Neither in the text nor in the list of statements is a `>` left of the Markdown."""
+    claim = {"id": "c", "text": "> > Inner. [1]", "start": 0, "end": 5, "verdict": "unsupported", "method": "rules"}
+    report = report_of(report={"markdown": "# T\n\n> > Inner. [1]\n>\n> Outer. [1]\n"}, claims=[claim])
+    assert "Inner." in " ".join(words_of_docx(to_docx(report)))
+    assert ">" not in " ".join(words_of_docx(to_docx(report))) + words_of_pdf(to_pdf(report))
 
 
 def test_a_report_of_another_form_is_refused() -> None:
