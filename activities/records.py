@@ -26,7 +26,9 @@ from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
-from providers.interfaces import ContentStore, Corpora, Notebooks, RunQueue, SessionStore
+from providers.interfaces import ContentStore, Corpora, SessionStore
+from providers.shared.run_queue import RunQueue
+from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12
 """96 bits: nobody can guess it."""

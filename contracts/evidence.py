@@ -158,23 +158,6 @@ class Gap(Contract):
     iteration: int = 1
 
 
-class QualityUpdate(Contract):
-    """The analyzer's opinion of a source."""
-
-    source_id: str
-    quality: str
-
-
-class ClaimKind(StrEnum):
-    """Kind of statement, which decides about its check."""
-
-    GENERAL = "general"
-    NUMERIC = "numeric"
-    """It has a number, a date or an amount."""
-    QUOTE = "quote"
-    """Most of it is in quotation marks, or it is a block quote."""
-
-
 class Verdict(StrEnum):
     """Verdict on a claim."""
 
@@ -197,31 +180,6 @@ class CheckMethod(StrEnum):
     NONE = "none"
 
 
-class Claim(CompactModel):
-    """A statement of a draft that can be true or false.
-
-    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
-    numbers nor another place change it, other words or other evidence do.
-    """
-
-    id: str
-    text: str
-    """Plain text: without markers and markup, white space as single blanks."""
-    kind: ClaimKind = ClaimKind.GENERAL
-    section: str = ""
-    """The nearest heading above it; empty where there is none below the title."""
-    evidence_ids: list[str] = []
-    """Evidence in order of appearance; empty for an assertion without a citation."""
-    start: int = Field(default=0, ge=0)
-    end: int = Field(default=0, ge=0)
-    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
-
-    @property
-    def cited(self) -> bool:
-        """True if it cites anything."""
-        return bool(self.evidence_ids)
-
-
 class ClaimVerdict(CompactModel):
     """A verdict with its reason."""
 
@@ -232,10 +190,6 @@ class ClaimVerdict(CompactModel):
     """In words for a reader."""
     evidence_ids: list[str] = []
     """The passages that the verdict rests on."""
-    score: float | None = None
-    """Certainty, 0 to 1; None where unknown."""
-    importance: float | None = None
-    """Importance for the report, 0 to 1; None where unknown."""
 
 
 class VerdictsEntry(CompactModel):

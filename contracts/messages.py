@@ -1,17 +1,13 @@
 """Requests and results of activities that are no role."""
 
-from typing import Final
-
 from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit
-from contracts.notebooks import refer_source
+from contracts.evidence import DocumentRef, PassagePlace, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
-from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
 
@@ -71,8 +67,6 @@ class SearchRequest(RunRequest):
     operation: str
     provider: str
     corpus: str | None = None
-    corpus_digest: str = ""
-    """State of the corpus that the run searches, where hosts share published ones."""
     text: str
     max_results: int = Field(default=10, ge=0)
     offset: int = Field(default=0, ge=0)
@@ -108,8 +102,6 @@ class SearchResponse(CompactModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
-    spellings: dict[str, str] = {}
-    """Stem that no document contains → the most similar one that some contain."""
     cached: bool = False
     """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
@@ -128,8 +120,6 @@ class ReadRequest(CompactModel):
     tenant: str = "default"
     source_id: str
     url: str
-    corpus_digest: str = ""
-    """Of which state of a corpus, where hosts share published ones."""
     title: str = ""
     query: str = ""
     """The query that found it: relevance is judged against it."""
@@ -272,7 +262,6 @@ class FinalizeVerificationRequest(RunRequest):
     """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
 
     mode: str = ""
-    strict: bool = False
     by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""
@@ -293,8 +282,8 @@ class FinalizedVerification(CompactModel):
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
-    verdicts: str = ""
-    """One letter for each claim in order (`contracts.checking.write_verdicts`)."""
+    verdicts: list[Verdict] = []
+    """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stays."""
     evidence_entry: str = ""
@@ -303,8 +292,6 @@ class FinalizedVerification(CompactModel):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
-    queries: list[str] = []
-    """Queries for the most important claims without another passage in any text."""
 
 
 class ApplyRequest(RunRequest):
@@ -312,7 +299,6 @@ class ApplyRequest(RunRequest):
 
     by_model: bool = True
     claims_entry: str
-    verdicts_entry: str
     doubtful_entry: str
     proposals: list[str]
     """Hashes of the entries of proposals."""
@@ -326,56 +312,3 @@ class JoinRequest(RunRequest):
     sections: list[DocumentRef]
     headings: list[str]
     """Heading of each section, where its text has none."""
-
-
-SPANS_PER_QUESTION: Final = 8
-SPANS_PER_SOURCE: Final = 3
-
-
-class SelectionRequest(RunRequest):
-    """Questions that evidence is selected for."""
-
-    language: str = "en"
-    questions: list[str]
-    """Texts of claims, or questions that sections answer."""
-    sources: list[SourceExtract]
-    """Sources with a stored text, or with the snippet of a search only."""
-    per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
-    per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
-    """For one question."""
-
-    def by_reference(self) -> "SelectionRequest":
-        """The request with hashes of entries in place of the details of its sources."""
-        return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
-
-
-class SelectedSpan(CompactModel):
-    """A passage by its place: `text[start:end]` of the source with that number in the request."""
-
-    source: int = Field(ge=0)
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
-    relevance: float = 0.0
-    """Share of the question, 0 to 1, and the bonus of a shared figure."""
-    numeric: bool = False
-    """True if it has a figure of the question."""
-    snippet_based: bool = False
-    """True if it is from the snippet of a search, without the page: never to be cited."""
-
-
-class SelectedEvidence(CompactModel):
-    """Passages for each question, the best first."""
-
-    entry: str | None = None
-    """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    spans: list[list[SelectedSpan]] = []
-    """By question, in their order."""
-
-    def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
-        """The passages that can be cited, by question; `request` is the original one."""
-
-        def cited(span: SelectedSpan) -> Evidence:
-            place = PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end)
-            return place.evidence(self.entry)
-
-        return [[cited(span) for span in found if not span.snippet_based] for found in self.spans]

@@ -1,7 +1,5 @@
 """Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
-from collections.abc import Mapping
-
 from contracts.request import Checks, Depth, Gates, Limits, Review, Verify
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declaration
@@ -19,11 +17,6 @@ def depth_of(depth: Depth) -> Depth:
 def preset(strategy: str, depth: Depth) -> EffectiveLimits:
     """The limits of a strategy at a depth. Raises KeyError for a strategy that is not declared."""
     return declaration(strategy).presets[depth_of(depth)]
-
-
-def chosen_limits(base: Mapping[str, EffectiveLimits], asked: Limits) -> dict[str, EffectiveLimits]:
-    """Return the limits of each choice with the explicit values of a request over them."""
-    return {name: effective_limits(limits, asked) for name, limits in base.items()}
 
 
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:

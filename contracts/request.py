@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints, model_validator
 
+from contracts import names
 from contracts.base import Contract, StrictContract
-from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME
+from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME, shorten
 from contracts.vocabulary import GatePolicy, ThinkMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
@@ -97,14 +98,6 @@ class CitationStyle(StrEnum):
 
     NUMERIC = "numeric"
     LINK = "link"
-
-
-class Uncited(StrEnum):
-    """Treatment of a model's assertions that cite no passage."""
-
-    MARK = "mark"
-    """They stay, marked as the writer's own."""
-    REMOVE = "remove"
 
 
 class Models(RequestPart):
@@ -205,8 +198,6 @@ class Checks(RequestPart):
 
     correct: bool | None = None
     """True if citations and sentences that fail are corrected, and checked again."""
-    strict: bool = False
-    """True if a report that would warn of itself is corrected once more, and marked if it still does."""
     review: Review | None = None
     """Reviewer of the first draft; below the bar it is revised once."""
 
@@ -224,8 +215,6 @@ class Output(RequestPart):
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
-    uncited: Uncited = Uncited.MARK
-    """Treatment of assertions that cite no passage, where a model writes."""
 
 
 class Turn(RequestPart):
@@ -313,3 +302,9 @@ class FollowUp(Contract):
     """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
     sources: int = 0
     """Number of its sources."""
+
+
+def memo_of(request: ResearchRequest) -> dict[str, Any]:
+    """Return what the server shows of a run beside its id, from the start."""
+    question = shorten(request.query, names.MEMO_CHARACTERS)
+    return {names.QUESTION_MEMO: question, names.STRATEGY_MEMO: request.strategy}

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from contracts.base import Contract
+from contracts.base import Contract, StrictContract
 from contracts.request import (
     SAME_LANGUAGE,
     Checks,
@@ -126,11 +126,14 @@ class EffectiveSearch(Contract):
     domains_deny: list[str] = []
 
 
-class ModelPrice(Contract):
-    """Price of a tier's first model, in US dollars per million tokens (for the reserve before each call)."""
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 
-    input: float
-    output: float
+
+class ModelPrice(StrictContract):
+    """Price of a model, in US dollars per million tokens."""
+
+    input: Dollars
+    output: Dollars
 
 
 class ResolvedResearch(SharedSettings):

@@ -17,7 +17,6 @@ from contracts.evidence import (
     Finding,
     FindingLabel,
     Gap,
-    QualityUpdate,
     ReportDraft,
     SearchHit,
     SectionHint,
@@ -239,8 +238,8 @@ class ProposedGap(Contract):
     kind: Annotated[GapKind, known_word(GapKind, GapKind.MISSING)] = GapKind.MISSING
 
 
-class SourceOpinion(Contract):
-    """An opinion of a source."""
+class QualityUpdate(Contract):
+    """The analyzer's opinion of a source."""
 
     source_id: str
     quality: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)]
@@ -251,7 +250,7 @@ class AnalyzerAnswer(RoleAnswer):
 
     findings: list[ProposedFinding]
     gaps: list[ProposedGap] = []
-    quality_updates: list[SourceOpinion] = []
+    quality_updates: list[QualityUpdate] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the most important gaps, each once, with a few distinct queries."""
@@ -311,8 +310,6 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    spellings: dict[str, str] = {}
-    """Stem that no document has → the nearest spelling that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -408,7 +405,7 @@ class ReflectInput(RoleInput):
 
     phase: str
     prompt: str
-    metrics: dict[str, float] = {}
+    metrics: dict[str, bool | int | float] = {}
     gate_valid: bool
     gate_score: float
     open_gaps: list[str] = []

@@ -206,7 +206,7 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
 
     for probe, path in {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/healthz"}.items():
         assert container[probe]["httpGet"] == {"path": path, "port": "health"}
-        assert (await respond(path, health, lambda: None))[0] == 200
+        assert (await respond(path, health))[0] == 200
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

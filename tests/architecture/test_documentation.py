@@ -17,7 +17,7 @@ import typer
 from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
-from contracts.strategies import ENTRY_POINTS
+from contracts.strategies.declared_strategies import ENTRY_POINTS
 from tests.architecture import readme_sample
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
 from tests.toy.roles import TOY

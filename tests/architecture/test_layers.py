@@ -11,8 +11,9 @@ from tests.architecture.repository import ROOT, imported_modules, python_files, 
 from workers.workflow_runner import PASSED_THROUGH
 
 PURE_PROVIDERS = (
-    "providers.interfaces", "providers.errors", "providers.domains", "providers.shared.cancellation_grace", "providers.sentences",
-    "providers.text", "providers.language_words", "providers.translations", "providers.verification",
+    "providers.interfaces", "providers.errors", "providers.domains", "providers.text", "providers.translations",
+    "providers.verification", "providers.storage.stored_notebooks", "providers.shared.run_queue", "providers.shared.paid_calls",
+    "providers.isolation.pool", "providers.models.answers",
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from contracts.resolved import ModelPrice
 from tests.fakes.conversation import Remembered, blocks_of
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
 from tests.fakes.model_request import ModelRequest, read_request
-from tests.fakes.model_scenarios import JSON_TYPE, Reply, check, error, reply_to
+from tests.fakes.model_scenarios import Reply, check, error, reply_to
 from tests.fakes.model_tokens import TokenBook
 
 TRICKLE_SECONDS = 0.05
@@ -88,7 +88,6 @@ class MessagesApi(LoopbackServer):
         by_role: Mapping[str, str] | None = None,
         by_model: Mapping[str, str] | None = None,
         book: TokenBook | None = None,
-        counting: str = "status:404",
         seed: int = 0,
         latency: float = 0.0,
         journal: Path | None = None,
@@ -97,9 +96,6 @@ class MessagesApi(LoopbackServer):
         super().__init__(port=port)
         self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {}, by_model or {})
         self.book = book or TokenBook()
-        self.counting = check(counting)
-        """`good` counts tokens; anything else is what a request to count gets."""
-        self.counted: list[int] = []
         self.latency = latency
         self.calls: list[Call] = []
         self.requests: list[ModelRequest] = []
@@ -117,8 +113,6 @@ class MessagesApi(LoopbackServer):
 
     async def serve(self, asked: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection may carry another."""
-        if (asked.method, asked.target) == ("POST", "/v1/messages/count_tokens"):
-            return await _send(writer, self._count(asked.body))
         if (asked.method, asked.target) != ("POST", "/v1/messages"):
             return await _send(writer, error(404, "no such route"))
         try:
@@ -129,14 +123,6 @@ class MessagesApi(LoopbackServer):
             return await _send(writer, error(400, str(problem)))
         self.headers.append(asked.headers)
         return await self._answer(request, reader, writer)
-
-    def _count(self, body: bytes) -> Reply:
-        request = read_request(json.dumps({**json.loads(body), "max_tokens": 1}).encode())
-        if self.counting != "good":
-            self.counted.append(0)
-            return reply_to(request, self.counting)
-        self.counted.append(self.book.of_request(request))
-        return Reply(200, JSON_TYPE, json.dumps({"input_tokens": self.counted[-1]}).encode())
 
     async def _answer(self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         number, due = len(self.calls), asyncio.get_running_loop().time() + self.latency

@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.addresses import digest, evidence_id, finding_id
-from contracts.evidence import Evidence, Finding, QualityUpdate, ReportDraft
+from contracts.evidence import Evidence, Finding, ReportDraft
 from contracts.messages import (
     ReadRecord,
     ReadRequest,
@@ -29,6 +29,7 @@ from contracts.roles import (
     PlanInput,
     PlannerAnswer,
     ProposedGap,
+    QualityUpdate,
     Recommendation,
     RefineInput,
     RefinerAnswer,
@@ -144,7 +145,7 @@ class RandomWorld:
             findings=findings,
             evidence=evidence,
             gaps=gaps,
-            quality_updates=[QualityUpdate(source_id="src-unknown", quality="high")],
+            quality_updates=[QualityUpdate(source_id="src-unknown", quality=Quality.HIGH)],
             analyzed_source_ids=[source.id for source in request.sources] + ["src-unknown"],
             account=self.account(request),
         )

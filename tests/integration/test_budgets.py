@@ -12,7 +12,6 @@ from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
-from providers.models.prices import PriceEntry as TablePrice
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import Bill, MessagesApi, bill_of
 from tests.fakes.model_engine import engine_over
@@ -26,7 +25,7 @@ REQUEST = {"query": QUESTION, "corpus": "manual"}
 RULES = REQUEST | {"gates": {"think": "rules"}}
 PRICE = ModelPrice(input=3.0, output=15.0)
 READ_FACTOR, WRITE_FACTOR = 0.1, 1.25
-TABLE = PriceTable({"test-model": TablePrice(input=PRICE.input, output=PRICE.output)})
+TABLE = PriceTable({"test-model": ModelPrice(input=PRICE.input, output=PRICE.output)})
 TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:0", "good", "hopeless", "hopeless"]
 
 
@@ -34,7 +33,7 @@ def priced_world(folder: Path, api: MessagesApi) -> World:
     """A world whose model has a price, and whose engine knows the same table as its configuration."""
     dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier},
+        models={tier.value: ["test-model"] for tier in Tier},
         model_host=lambda _: "127.0.0.1",
         model_price=lambda _: dearest,
         product_version="0.1.0",

@@ -26,7 +26,7 @@ from contracts.strategies import declaration
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
 from tests.comparable import comparable, without_tokens
 from tests.every_strategy.joined import MODELLED
@@ -128,7 +128,7 @@ async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, be
     stored = await RecordSessionStore(Records(home, SESSIONS)).load(handle.id)
     assert result.files is not None
     files = (result.files.markdown, result.files.html, result.files.json_document)
-    state = await StoredNotebooks(content).complete_state(ResearchState.model_validate_json(stored or ""))
+    state = await Notebooks(content).complete_state(ResearchState.model_validate_json(stored or ""))
     return Ran(
         result,
         state,

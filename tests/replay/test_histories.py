@@ -9,12 +9,11 @@ import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
-from temporalio.worker.workflow_sandbox import SandboxRestrictions
 from temporalio.workflow import NondeterminismError
 
 from tests.fakes.failing_strategy import failing_strategy
 from tests.toy.party import party_declared
-from workers.workflow_runner import PASSED_THROUGH, WorkflowRunner
+from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json.gz"))
@@ -28,7 +27,7 @@ def load(path: Path) -> dict[str, Any]:
 
 async def replay(document: dict[str, Any]) -> None:
     """Replay a run as a worker does. Raises NondeterminismError."""
-    runner = WorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+    runner = workflow_runner()
     replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
     with failing_strategy(), party_declared():
         history = WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))

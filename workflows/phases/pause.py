@@ -23,9 +23,10 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], sho
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
     run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
+    problems = "" if gate.valid else "; ".join(issue.message for issue in shown)
     run.note(
         "gate.evaluated",
-        f"gate passed, {gate.quality_score:.0f}/10" if gate.valid else f"gate failed: {reasons}",
+        f"quality check of the {gate.phase}: {problems}" if problems else "",
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,
@@ -89,7 +90,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
-    run.take_advice(HOOK, answer or "", phase)
+    run.steer(answer or "", HOOK, phase)
 
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import call_sizes, roles
 from contracts.addresses import digest
 from contracts.call_sizes import (
@@ -141,7 +141,7 @@ def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
     for role, request, documents in requests(script, largest=True):
         rendered = render_role(role, request, documents)
         schema = json.dumps(role.answer.model_json_schema())
-        sent = len(rendered.system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
+        sent = len(prompt_of(role).system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
         assert sent <= worst_call(role, request).input_tokens, role.name
 
 

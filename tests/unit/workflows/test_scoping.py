@@ -6,7 +6,6 @@ import pytest
 
 from contracts.agents import (
     AgentRecord,
-    AgentReport,
     AgentShare,
     AgentTask,
     Ledger,
@@ -79,7 +78,7 @@ def agent(name: str, *statements: str, **changes: object) -> tuple[AgentTask, Ta
     held.usage_by_role = {}
     for key, value in changes.items():
         setattr(held, key, value)
-    return task, task_result(held, Counts(), StopReason.NO_OPEN_GAPS, AgentReport())
+    return task, task_result(held, Counts(), StopReason.NO_OPEN_GAPS, "")
 
 
 def run_with(*tasks: AgentTask) -> ResearchState:

@@ -46,11 +46,11 @@ def checks(**variables: str) -> dict[str, dict[str, str]]:
 
 
 def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path) -> None:
-    """Program, home, settings, model, corpora, web search with keys to set, store, server (S0-102)."""
+    """Program, home, settings, model, web search with keys to set, store, server (S0-102)."""
     done = research("doctor")
     assert done.exit_code == 0
     lines = {line.split()[1]: line for line in done.stdout.splitlines() if not line.startswith(" ")}
-    assert {"program", "home", "settings", "model", "corpora", "shared", "server"} <= set(lines)
+    assert {"program", "home", "settings", "model", "shared", "server"} <= set(lines)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
     assert "not running; `research run`" in lines["server"]
 
@@ -121,7 +121,7 @@ def test_a_provider_is_asked_one_query(home: Path) -> None:
     with beside(SearchApis("401")) as server:
         refused = research(*query, **brave | {"BRAVE_BASE_URL": server.url("brave")})
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert "set BRAVE_API_KEY" in refused.stderr
+    assert "see BRAVE_API_KEY" in refused.stderr
     assert KEYS["brave"] not in refused.stderr
 
 
