@@ -11,9 +11,7 @@ from activities.assessment.source_assessment import (
     OUTSIDE,
     UNKNOWN,
     WEIGHTS,
-    Authorities,
     Authority,
-    AuthorityTier,
     age_of,
     assess,
     content_quality,
@@ -96,14 +94,6 @@ def test_where_anybody_can_write_nothing_is_high() -> None:
     tiers = [tier for tier in TABLE.tiers.values() if tier.user_generated]
     assert len(tiers) > 2
     assert max(worth for tier in tiers for worth in (tier.web, tier.academic, tier.news)) < HIGH_AUTHORITY
-
-
-def test_the_operators_word_decides() -> None:
-    """A declared domain has the declared label, and its reason says whose word it is."""
-    found = judged("https://docs.example.org/x", declared={"example.org": Quality.HIGH})
-    assert found.label is Quality.HIGH
-    assert found.reason.startswith("chosen by the operator")
-    assert judged("https://www.nature.com/x", declared={"nature.com": Quality.LOW}).label is Quality.LOW
 
 
 def test_a_date_before_the_time_asked_for_is_never_high() -> None:
@@ -289,29 +279,3 @@ def test_where_anybody_can_write_is_known() -> None:
         assert authority(f"https://{host}").user_generated
     for host in ("www.postgresql.org", "cs.stanford.edu", "example.org"):
         assert not authority(f"https://{host}").user_generated
-
-
-def test_a_forum_with_an_entry_of_its_own_has_its_tier() -> None:
-    """The first label only decides where the table does not name the very host."""
-    standards = TABLE.tiers["standards"].model_copy(update={"domains": "forum.example.org"})
-    table = Authorities(as_of="", forum_labels="forum", general=TABLE.general, tiers={"standards": standards})
-    assert table.find("https://forum.example.org", SourceType.WEB, {}).tier == "standards"
-    assert authority("https://forum.example.org").tier == "community"
-
-
-def test_no_domain_is_in_two_tiers() -> None:
-    """The table says one thing of each domain, in the form that hosts are compared in."""
-    domains = [domain for tier in TABLE.tiers.values() for domain in tier.domains.split()]
-    assert len(set(domains)) == len(domains)
-    assert all(domain == domain.lower().strip("./") and "/" not in domain for domain in domains)
-
-
-@pytest.mark.parametrize("field", ["web", "academic", "news"])
-def test_nothing_is_worth_more_than_everything(field: str) -> None:
-    """A table with a number below 0 or above 1 is refused."""
-    given = {"phrase": "a site", "web": 0.5, "academic": 0.5, "news": 0.5}
-    for worth in (0, 1):
-        assert getattr(AuthorityTier.model_validate({**given, field: worth}), field) == worth
-    for worth in (-0.01, 1.01):
-        with pytest.raises(ValueError, match=field):
-            AuthorityTier.model_validate({**given, field: worth})
