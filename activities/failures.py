@@ -27,7 +27,6 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
 from contracts.outcome import Usage
-from contracts.resolved import Permission
 from providers import errors
 from providers.errors import ProviderError, Retryable
 
@@ -160,9 +159,9 @@ def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
     return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
 
 
-def check_permission(permission: Permission | None) -> None:
-    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without a valid permission."""
-    if permission is None or not permission.is_valid:
+def check_permission(permitted: bool) -> None:
+    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without the permission."""
+    if not permitted:
         message = "not asked: a person has yet to approve the plan of this run (`research approve`)"
         raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 
@@ -211,7 +210,7 @@ def _reported(
     history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None
 ) -> ApplicationError:
     """Return the failure after it was added to the history, the metrics and the log."""
-    usage = history.usage.plus(errors.usage_of(error)) if error else history.usage
+    usage = history.usage.plus(error.usage) if error else history.usage
     activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))
     info, kind = activity.info(), failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
@@ -237,7 +236,7 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
 
 
 def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
-    usage, details = spent.plus(errors.usage_of(error)), dict[str, Any]()
+    usage, details = spent.plus(error.usage), dict[str, Any]()
     if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)):
         details["kind"] = error.kind
     if isinstance(error, errors.AnswerUnusable):

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import presets
-from contracts.parse_request import unavailable, unknown_to_strategy
-from contracts.request import SAME_LANGUAGE, Constraints, Depth, EngineChoice, Mode, ResearchRequest, SearchOptions
+from contracts.parse_request import unknown_to_strategy
+from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
@@ -45,7 +45,7 @@ def resolve(
     search_attributes: bool,
 ) -> ResolvedResearch:
     """Everything that the run needs to know. Raises `RunRefused`."""
-    if lines := unavailable(request):
+    if lines := unknown_to_strategy(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
     candidates = _candidates(request, configuration) if engine is EngineKind.MODEL else {}
@@ -58,17 +58,15 @@ def resolve(
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     providers = _providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
-    if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration, web=web):
+    if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
     advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
-    depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
+    depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
-    taken = "query strategy mode on_deadline system_prompt context metadata tenant priority exclude".split()
     return ResolvedResearch(
-        **{name: getattr(request, name) for name in taken},
-        **{name: getattr(request.output, name) for name in ("target_words", "citation_style", "uncited")},
+        **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
         requested=_named(request),
         language=detect_language(request.query),
@@ -89,10 +87,6 @@ def resolve(
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
-        report_language=None if request.output.language == SAME_LANGUAGE else request.output.language,
-        sections=request.output.sections or [],
-        audience=readers.audience,
-        region=readers.region,
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -112,7 +106,7 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
-    if lines := [*unavailable(request), *_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
+    if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     named = _over(stored.requested, _named(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
@@ -182,7 +176,7 @@ def _limits(
     if strategy.decides and request.mode is Mode.AUTO:
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
     limits = presets.effective_limits(of_depth(presets.depth_of(request.depth)), request.limits)
-    return limits, presets.chosen_limits(choices, request.limits)
+    return limits, {name: presets.effective_limits(chosen, request.limits) for name, chosen in choices.items()}
 
 
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
@@ -236,27 +230,19 @@ def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hoo
 
 # --- needs of the strategy --------------------------------------------------------------------------------------------
 def _unmet_need(
-    strategy: StrategyDeclaration,
-    engine: EngineKind,
-    candidates: Candidates,
-    configuration: ResearchConfiguration,
-    *,
-    web: bool,
+    strategy: StrategyDeclaration, engine: EngineKind, candidates: Candidates, configuration: ResearchConfiguration
 ) -> str:
-    """The unmet need of a strategy with its remedy; empty if there is none."""
-    needs, calling = strategy.needs, [role for role in strategy.roles if role.tools]
-    if needs.web and not web:
-        return "needs the web, which this run does not search: ask with --web"
+    """The unmet need of a strategy whose roles call tools, with its remedy; empty if there is none."""
+    calling = [role for role in strategy.roles if role.tools]
+    unscripted = [role.name for role in calling if not role.has_fallback]
     if engine is EngineKind.EXTRACTIVE:
-        unscripted = "".join(f" for the role {role.name}" for role in calling if not role.has_fallback)
         remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or ask with another strategy"
-        return f"needs a model{unscripted}: {remedy}" if needs.model or unscripted else ""
-    for role in calling if needs.tools else []:
+        return f"needs a model for the role {unscripted[0]}: {remedy}" if unscripted else ""
+    for role in calling:
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
-            scripted = not needs.model and all(each.has_fallback for each in calling)
             remedy = f"name a model that takes tools (models.{role.tier})"
-            remedy += " or none (engine extractive)" if scripted else ""
+            remedy += "" if unscripted else " or none (engine extractive)"
             return f"calls tools, and none can be called with {', '.join(names)}: {remedy}"
     return ""
 
@@ -264,10 +250,14 @@ def _unmet_need(
 # --- searching --------------------------------------------------------------------------------------------------------
 def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:
     """The search options of the request, else those that are configured."""
-    named, constraints = request.search or SearchOptions(), request.constraints or Constraints()
-    changes = named.model_dump(exclude_none=True, exclude={"providers"})
-    changes |= {"language": constraints.language, "timeframe": constraints.timeframe}
+    changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
     return configured.defaults.model_copy(update=changes)
+
+
+def _named_web(request: ResearchRequest) -> list[str] | None:
+    """The providers of the web that a request names; None where it names no provider at all."""
+    named = request.search.providers
+    return None if named is None else [name for name in named if name != CORPUS]
 
 
 def _providers(

@@ -8,7 +8,7 @@ from temporalio import activity
 
 from activities.failures import SEARCHING, attempt, check_permission, send_heartbeats
 from contracts.evidence import SearchHit, Source
-from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
@@ -16,7 +16,8 @@ from contracts.request import EARLIER
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from providers.errors import NotConfigured, RateLimited, StoreUnavailable, Unavailable
-from providers.interfaces import Notebooks, SearchProvider
+from providers.interfaces import SearchProvider
+from providers.storage.stored_notebooks import Notebooks
 from providers.text import question_stems, stems
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
@@ -37,20 +38,20 @@ class SearchingActivities:
     notebooks: Notebooks
 
     @activity.defn(name="check_providers")
-    async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
+    async def check_providers(self, request: CheckProvidersRequest) -> dict[str, str]:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
-        check_permission(request.permission)
+        check_permission(request.permitted)
         known = [name for name in request.providers if name in self.providers]
         async with send_heartbeats():
             unavailable = await self.check(known)
         unknown = [name for name in request.providers if name not in known]
-        return CheckedProviders(unavailable={**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable})
+        return {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}
 
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised."""
         async with attempt(SEARCHING) as history:
-            check_permission(request.permission)
+            check_permission(request.permitted)
             if request.provider == EARLIER:
                 known = await self.notebooks.read(request.earlier_entry, HitsEntry)
                 return await self._by_reference(request, offer(known.hits, request))

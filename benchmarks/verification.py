@@ -105,10 +105,10 @@ async def measure_runs() -> None:
         summary = result.verification if result else slow.verification.summary
         share = 100 * added.tokens / rest
         print(
-            f"| {name} | {writer} | {summary.claims} | {summary.methods.get('model', 0)} | {added.model_calls} "
+            f"| {name} | {writer} | {summary.claims} | {summary.method_counts.get('model', 0)} | {added.model_calls} "
             f"| {rest:,} | {added.tokens:,} ({share:.1f} %) | {(seconds - idle) / REPLY_SECONDS:.1f} |"
         )
-        print(f"  verdicts {summary.verdicts}, corrections {summary.corrections}")
+        print(f"  verdicts {summary.verdict_counts}, corrections {summary.correction_counts}")
 
 
 # --- corruptions ------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Contract(BaseModel):
 class StrictContract(Contract):
     """A frozen value that a person or a program of theirs writes: an unknown key is refused by name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid")
 
 
 class CompactModel(Contract):
@@ -45,16 +45,10 @@ class CompactModel(Contract):
     def write_compactly(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
         """Write the fields that differ from their defaults."""
         if info.context == WHOLE or info.exclude_defaults:
-            written: dict[str, Any] = write(self)
-            return written
-        # Once for the whole tree: its parts get here with `exclude_defaults`.
-        return self.model_dump(
-            mode=info.mode,
-            include=info.include,  # type: ignore[arg-type]  # two spellings of one type
-            exclude=info.exclude,  # type: ignore[arg-type]
-            exclude_defaults=True,
-            exclude_computed_fields=True,
-        )
+            whole: dict[str, Any] = write(self)
+            return whole
+        chosen: dict[str, Any] = {"mode": info.mode, "include": info.include, "exclude": info.exclude}
+        return self.model_dump(**chosen, exclude_defaults=True, exclude_computed_fields=True)
 
     def whole(self) -> dict[str, Any]:
         """All fields as JSON, for people and programs of theirs."""

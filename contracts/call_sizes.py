@@ -14,7 +14,7 @@ from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.tool_turns import ToolTurnInput
-from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
+from contracts.tools import ToolAnswer
 
 # Limits of prompts.
 CONTENT_CHARACTERS: Final = 1_000
@@ -121,8 +121,7 @@ def _tokens(text: str) -> int:
 def _answer_tokens(answer: ToolAnswer) -> int:
     """Tokens of an answer with a sign before each of its lines (three tokens; lines have 80 characters at least)."""
     lines = answer.text.count("\n") + len(answer.text) // 80 + 1
-    stored = (answer.size or ANSWER_CHARACTERS) if answer.entry else 0
-    return 2 * LINE_TOKENS + math.ceil(1.25 * stored / BYTES_PER_TOKEN) + _tokens(answer.text) + lines * 3
+    return 2 * LINE_TOKENS + _tokens(answer.text) + lines * 3
 
 
 def _material_tokens(request: RoleInput) -> int:

@@ -1,6 +1,6 @@
 """An analysis grounded in stored text: each finding with passages that are there word for word."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from activities.roles.untrusted import label_all
@@ -10,7 +10,6 @@ from contracts.exclusions import mentions_any
 from contracts.lenient import line_of
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
 from contracts.texts import plural
-from providers.verification.contradictions import find_contradictions
 
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
@@ -51,7 +50,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
     return AnalyzerResult(
-        findings=_linked(list(findings.values()), claimed, request.language),
+        findings=_linked(list(findings.values()), claimed),
         evidence=list(evidence.values()),
         gaps=answer.fitted(request, work.warnings).gaps,
         quality_updates=[
@@ -100,12 +99,14 @@ def _finding(work: Work, proposed: ProposedFinding, found: Sequence[Evidence]) -
     )
 
 
-def _linked(findings: Sequence[Finding], claimed: Iterable[tuple[str, str]], language: str) -> list[Finding]:
-    """The findings, each with those that it contradicts: by the analyzer's word, and by rules."""
-    by_rules = find_contradictions([one.statement for one in findings], [one.source_ids for one in findings], language)
-    pairs = {*claimed, *((findings[one].id, findings[other].id) for one, other in by_rules)}
-    linked = [
-        [other.id for other in findings if other is not one and {(one.id, other.id), (other.id, one.id)} & pairs]
+def _linked(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:
+    """The findings, each with those that contradict it, or that it contradicts, by the analyzer's word."""
+    opposed = {*pairs, *((other, one) for one, other in pairs)}
+    return [
+        one.model_copy(
+            update={
+                "contradicts": [other.id for other in findings if other is not one and (one.id, other.id) in opposed]
+            }
+        )
         for one in findings
     ]
-    return [one.model_copy(update={"contradicts": ids}) for one, ids in zip(findings, linked, strict=True)]

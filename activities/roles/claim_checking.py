@@ -8,7 +8,7 @@ supported.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from activities.reporting.citations import without_markers
@@ -22,7 +22,7 @@ from contracts.lenient import find_member, line_of
 from contracts.roles import RoleInput
 from contracts.texts import shorten
 from providers.text import detect_language
-from providers.verification.rules import check, check_numbers, find_hint, shared_words
+from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
 
 REASON_CHARACTERS: Final = 240
 MOST_CITED: Final = 3
@@ -111,13 +111,9 @@ def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous:
         return Verdict.UNVERIFIED, "The checker called it supported, and something that no passage speaks of as well."
     if not quote:
         return Verdict.UNVERIFIED, "The checker called it supported, yet named no words of its passages."
-    same_language = _same_language(claim)
-    if same_language and not any(shared_words(claim.text, [quote], language)):
+    if _same_language(claim) and not any(shared_words(claim.text, [quote], language)):
         return Verdict.UNVERIFIED, "The checker called it supported by words that share nothing with it."
-    if objection := next(objections(claim, language), None):
-        return Verdict.PARTIAL, objection
-    hint = find_hint(claim.text, [one.text for one in claim.passages], language) if same_language else ""
-    return (Verdict.NOT_ENOUGH_INFORMATION, hint) if hint else None
+    return find_objection(claim, language)
 
 
 def _same_language(claim: AskedClaim) -> bool:
@@ -125,15 +121,20 @@ def _same_language(claim: AskedClaim) -> bool:
     return detect_language(" ".join(one.text for one in claim.passages)) == detect_language(claim.text)
 
 
-def objections(claim: AskedClaim, language: str) -> Iterator[str]:
-    """Objections of the rules to calling a claim supported. Across languages they compare numbers alone."""
+def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | None:
+    """Return the verdict that the rules leave of `supported`, and why; None where they do not object.
+
+    Across languages they compare numbers alone.
+    """
     texts = [passage.text for passage in claim.passages]
     if _same_language(claim):
         judgement = check(claim.text, texts, [one.title for one in claim.passages if one.title], language)
         if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
-            yield judgement.reason
-    elif (problem := check_numbers(claim.text, texts, language)) is not None:
-        yield problem.reason
+            return Verdict.PARTIAL, judgement.reason
+        is_hint = judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION and judgement.reason != UNDECIDED
+        return (judgement.verdict, judgement.reason) if is_hint else None
+    problem = check_numbers(claim.text, texts, language)
+    return (Verdict.PARTIAL, problem.reason) if problem else None
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------

@@ -41,10 +41,10 @@ from contracts.roles import (
 )
 from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
-from contracts.tools import AnswerEntry
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask
+from providers.storage.stored_notebooks import Notebooks
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +92,7 @@ class RoleActivities:
 
     async def _complete(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleInput:
         """The input with the entries that it refers to."""
-        request = await self.notebooks.complete_input(request, role)
-        if not isinstance(request, ToolTurnInput):
-            return request
-        answers = list(request.answers)
-        for place, answer in enumerate(answers):
-            if answer.entry:
-                stored = await self.notebooks.read(answer.entry, AnswerEntry)
-                answers[place] = answer.model_copy(update={"text": stored.answer, "entry": "", "size": 0})
-        return request.model_copy(update={"answers": answers})
+        return await self.notebooks.complete_input(request, role)
 
     async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self.engines.get(task.input.engine)

@@ -7,7 +7,6 @@ from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks
-from activities.reporting.claims import PageWords
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
 from activities.reporting.tree import Blocks, Run, Sentence, change_sentences, sentences
 from activities.roles.grounding import RoleWork
@@ -39,8 +38,10 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
              if source.text and source.text.hash in documents}  # fmt: skip
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
-    quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)
-    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes)
+    quotes = {
+        key: texts[item.source_id][item.start : item.end] for key, item in cited.items() if item.source_id in texts
+    }
+    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes.values())
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
     names = {key: [key] for key in cited}
@@ -53,9 +54,7 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
             passages = [item.id for item in cited.values() if item.source_id == source]
             names |= {label: passages} if len(passages) <= MOST_OF_SOURCE else {}
     marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=exact)
-    words = {identity: PageWords(stored, registry) for identity, stored in texts.items()}
-    pages = {key: words[item.source_id] for key, item in cited.items() if item.source_id in words}
-    return clean_draft(markdown, marks, registry, pages)
+    return clean_draft(markdown, marks, registry, quotes)
 
 
 def ground_report(work: Work) -> SynthesizerResult:
@@ -88,7 +87,7 @@ def ground_report(work: Work) -> SynthesizerResult:
     if report.foreign_urls:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
     if report.unquoted:
-        work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
+        work.warnings.append(f"{report.unquoted} quotations that their passages do not have were made plain text")
     work.texts.append(text)
     # A model that cites none of its findings does not decide that there are none.
     empty = not draft.evidence_ids and (not work.request.findings or not by_model)

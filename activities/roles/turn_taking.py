@@ -189,16 +189,15 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
             content.append({"type": "text", "text": "(taken out)"})
         else:
             content.append(block)
-    longer = before.with_turn(
-        tool_turns.TakenTurn(
-            answers=[] if not before.turns else tool_turns.answers_to(before.turns[-1].calls, request.answers),
-            reminder=request.reminder,
-            guidance=_new_guidance(before, request),
-            content=content,
-            calls=calls,
-            author=work.answer.author,
-        )
+    turn = tool_turns.TakenTurn(
+        answers=[] if not before.turns else tool_turns.answers_to(before.turns[-1].calls, request.answers),
+        reminder=request.reminder,
+        guidance=_new_guidance(before, request),
+        content=content,
+        calls=calls,
+        author=work.answer.author,
     )
+    longer = before.model_copy(update={"turns": [*before.turns, turn]})
     stored = longer.model_dump_json()
     work.texts.append(stored)
     # The next turn sends so many bytes again.

@@ -16,7 +16,6 @@ from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
 from providers.models.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
 from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
-from providers.shared.cancellation_grace import begin_request
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 CONNECT_SECONDS: Final = 10.0
@@ -80,7 +79,6 @@ class AnthropicChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        begin_request()
         seconds = request.timeout_seconds
         # Plain text unless it is marked: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]

@@ -19,13 +19,14 @@ from providers.errors import (
     ProviderError,
     Retryable,
 )
-from providers.interfaces import EngineAnswer, EngineTask, Limiter
+from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
 from providers.models.chat import ChatReply, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
 from providers.models.fitting import FittedRequest, fit_request, too_long
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
+from providers.shared.limits import Limiter
 
 SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is tried."""
@@ -103,10 +104,9 @@ class LanguageModelEngine:
             fitted = await asyncio.to_thread(fit_request, task, candidate)
             expected = fitted.estimate + fitted.request.max_tokens // 4  # few answers come near their cap
             try:
-                async with self._limiter.permit(candidate.endpoint.service, expected) as permit:
+                async with self._limiter.permit(candidate.endpoint.service, expected):
                     left = max(SHORTEST_SECONDS, until - time.monotonic())
                     reply = await chat.complete(replace(fitted.request, timeout_seconds=left))
-                    permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
             except InvalidCall as error:
                 weaker = weakened(candidate.capabilities, fitted.request, error.kind)
                 if weaker is None:

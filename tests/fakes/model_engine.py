@@ -21,19 +21,14 @@ class OpenLimiter:
         """`refused` services have to wait five seconds."""
         self.refused = refused
         self.requests: list[tuple[str, str, int]] = []
-        self.settled: list[int] = []
 
     @asynccontextmanager
-    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator["OpenLimiter"]:
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
         """Permit one call."""
         self.requests.append((service, tokens))
         if service in self.refused:
             raise RateLimited("wait", retry_after=5)
-        yield self
-
-    def used(self, tokens: int) -> None:
-        """Record the tokens of a call."""
-        self.settled.append(tokens)
+        yield
 
 
 def engine_over(

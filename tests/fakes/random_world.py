@@ -17,7 +17,6 @@ from contracts.messages import (
     SaveRequest,
     SearchRequest,
     SearchResponse,
-    SessionRef,
     StateChange,
 )
 from contracts.notebooks import without_entry_texts
@@ -218,8 +217,7 @@ class KeptSession:
         """The same as a state."""
         return ResearchState.model_validate(self.changed(change))
 
-    async def save_session(self, request: SaveRequest) -> SessionRef:
+    async def save_session(self, request: SaveRequest) -> None:
         """Keep it."""
         self.stored = self.changed(request.change)
         self.saves.append(request)
-        return SessionRef(research_id=request.research_id)

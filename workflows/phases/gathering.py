@@ -153,7 +153,6 @@ class Gathering:
             if identity in self._known or identity in self._reads or not self._may_read(hit):
                 continue
             first = self._identities.leader_of(hit)
-            self._identities.fix(identity)
             self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
             self._room[query.id] -= 1
             most -= 1
@@ -162,18 +161,17 @@ class Gathering:
         return self._only is None or canonical_url(hit.url) in self._only
 
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
-        run, resolved = self._run, self._run.resolved
+        run = self._run
         if (page := self._ledger.get(identity)) is not None:
             run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
         request = ReadRequest(
             source_id=identity,
             url=canonical_url(hit.url),
-            corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
             exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
             needs_title=not hit.title,
-            permission=run.permission(),
+            permitted=run.is_permitted,
             patience_seconds=patience,
         )
         async with self._reads_at_once:
@@ -218,12 +216,11 @@ class Gathering:
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
                 account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
         fresh.sort(key=lambda found: (places[found[1].sub_query_ids[0]], found[0].rank))
-        registry = register_sources(state.sources, state.aliases, fresh)
-        state.sources, state.aliases = registry.sources, registry.aliases
+        state.sources, state.aliases, dropped = register_sources(state.sources, state.aliases, fresh)
         counts = {query.id: (0, 0) for query in self._sub_queries}
         for _, source in fresh:
             new, duplicates = counts[source.sub_query_ids[0]]
-            if source.id in registry.dropped:
+            if source.id in dropped:
                 duplicates += 1
             elif source.status is SourceStatus.FULL:
                 new += 1
@@ -341,7 +338,6 @@ class Gathering:
             return
         state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
         state.term_documents.update(response.term_documents)
-        state.spellings.update(response.spellings)
         if response.documents_searched is not None:
             state.documents_searched = response.documents_searched
 

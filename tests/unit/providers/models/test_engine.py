@@ -34,7 +34,6 @@ from providers.errors import (
     ProviderError,
     RateLimited,
     Unavailable,
-    usage_of,
 )
 from providers.interfaces import EngineTask
 from providers.models.chat import ChatMode
@@ -160,9 +159,9 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     """Every bad answer ends as its own error after one request, and its cost is not lost."""
     error = await failure(scenario, "analyzer", mode)
     assert type(error) is kind
-    assert usage_of(error).model_calls == 1
+    assert error.usage.model_calls == 1
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
-        assert usage_of(error).cost_usd is not None
+        assert error.usage.cost_usd is not None
 
 
 @pytest.mark.parametrize(
@@ -339,7 +338,7 @@ async def test_a_paid_answer_is_never_requested_again(scenario: str) -> None:
         with pytest.raises(ProviderError) as caught:
             await engine.answer(task_of("planner", model=MAIN))
     assert (len(main.calls), len(other.calls)) == (1, 0)
-    assert usage_of(caught.value).cost_usd == pytest.approx(main.book.owed_usd(PRICES))
+    assert caught.value.usage.cost_usd == pytest.approx(main.book.owed_usd(PRICES))
 
 
 @pytest.mark.parametrize(("second", "answered"), [("good", True), ("slow", False)])
@@ -429,12 +428,11 @@ def test_only_a_known_endpoint_before_the_first_colon_counts(written: str, place
     assert split_name(written, {"default", "local"}) == (place, model)
 
 
-async def test_each_request_needs_a_permit_that_learns_its_tokens() -> None:
-    """An endpoint whose limit is reached gets no request, and the next one's permit is settled (S0-101)."""
+async def test_each_request_needs_a_permit_for_its_tokens() -> None:
+    """An endpoint whose limit is reached gets no request, and the next one is asked (S0-101)."""
     gate = OpenLimiter({"model/default"})
     async with pair("good", limiter=gate) as (engine, main, _):
         answer = await engine.answer(task_of("planner", model=MAIN))
     assert main.calls == []
     assert [service for service, _ in gate.requests] == ["model/default", "model/other"]
-    assert gate.settled == [answer.usage.input_tokens + answer.usage.output_tokens]
-    assert gate.requests[1][1] >= gate.settled[0]
+    assert gate.requests[1][1] >= answer.usage.input_tokens + answer.usage.output_tokens
