@@ -44,7 +44,7 @@ from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece
 from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
-from contracts.request import ResearchRequest
+from contracts.request import ResearchRequest, memo_of
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, shorten
 from contracts.vocabulary import AgentStatus, Outcome
@@ -126,6 +126,7 @@ class ResearchClient:
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=TASK_TIMEOUT,
                 static_summary=static_summary(valid.query),
+                memo=memo_of(valid),
                 priority=Priority(
                     priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
                 ),

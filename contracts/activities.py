@@ -37,8 +37,6 @@ SEARCH: Final = ActivitySpec("search", messages.SearchRequest, messages.SearchRe
 """Send one query to one provider."""
 READ_SOURCE: Final = ActivitySpec("read_source", messages.ReadRequest, messages.ReadRecord)
 """Fetch, extract and archive one document."""
-SELECT_EVIDENCE: Final = ActivitySpec("select_evidence", messages.SelectionRequest, messages.SelectedEvidence)
-"""Choose passages for claims or sections from whole stored texts."""
 JOIN_REPORT: Final = ActivitySpec("join_report", messages.JoinRequest, ReportDraft)
 """Put sections that were written apart into their frame."""
 SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, NoneType)
@@ -57,6 +55,6 @@ READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceReque
 """Serve a stored document in pieces."""
 
 ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
-    *(PREPARE_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, SELECT_EVIDENCE, JOIN_REPORT),
+    *(PREPARE_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
     *(SAVE_SESSION, RENDER_REPORT, EXTRACT_CLAIMS, FINALIZE_VERIFICATION, APPLY_CORRECTIONS, READ_DOCUMENT),
 )

@@ -1,17 +1,13 @@
 """Requests and results of activities that are no role."""
 
-from typing import Final
-
 from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, Verdict
-from contracts.notebooks import refer_source
+from contracts.evidence import DocumentRef, PassagePlace, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
-from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
 
@@ -316,36 +312,3 @@ class JoinRequest(RunRequest):
     sections: list[DocumentRef]
     headings: list[str]
     """Heading of each section, where its text has none."""
-
-
-SPANS_PER_QUESTION: Final = 8
-SPANS_PER_SOURCE: Final = 3
-
-
-class SelectionRequest(RunRequest):
-    """Questions that evidence is selected for."""
-
-    language: str = "en"
-    questions: list[str]
-    """Texts of claims, or questions that sections answer."""
-    sources: list[SourceExtract]
-    per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
-    per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
-    """For one question."""
-
-    def by_reference(self) -> "SelectionRequest":
-        """The request with hashes of entries in place of the details of its sources."""
-        return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
-
-
-class SelectedEvidence(CompactModel):
-    """Passages for each question, the best first."""
-
-    entry: str | None = None
-    """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    places: list[list[PassagePlace]] = []
-    """By question, in their order."""
-
-    def evidence(self) -> list[list[Evidence]]:
-        """The passages by question."""
-        return [[place.evidence(self.entry) for place in found] for found in self.places]

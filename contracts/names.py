@@ -30,6 +30,12 @@ TENANT_ATTRIBUTE: Final = "ResearchTenant"
 COST_ATTRIBUTE: Final = "ResearchCostUsd"
 KEYWORD_ATTRIBUTES: Final = (PHASE_ATTRIBUTE, STRATEGY_ATTRIBUTE, OUTCOME_ATTRIBUTE, TENANT_ATTRIBUTE)
 
+# Memo of a run, which the server shows: the beginning of its question, its strategy and, at the end, its outcome.
+QUESTION_MEMO: Final = "question"
+STRATEGY_MEMO: Final = "strategy"
+OUTCOME_MEMO: Final = "outcome"
+MEMO_CHARACTERS: Final = 400
+
 # Messages to a run.
 STEER: Final = "steer"
 STOP_AND_REPORT: Final = "stop_and_report"

@@ -19,7 +19,6 @@ from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
-from activities.select_evidence import SelectionActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
@@ -178,10 +177,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
 
     judge = judge_of(KillableCalls(stores.children), authority_of, stores.settings.web.authorities)
     reader = RoutedReader(stores.library, pages)
-    return [
-        ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source,
-        SelectionActivities(stores.content, stores.notebooks).select_evidence,
-    ]
+    return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
 
 
 async def _records(stores: _Stores) -> list[Activity]:

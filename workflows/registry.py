@@ -7,7 +7,7 @@ from contracts import activities, names
 from contracts.messages import DocumentPiece, DocumentPieceRequest
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
-from workflows.run.calls import record_options
+from workflows.run.calls import call_options
 from workflows.run.host import TemporalHost, parse_argument
 
 
@@ -19,7 +19,7 @@ class ResearchDocumentWorkflow:
     async def run(self, request: RawValue) -> DocumentPiece:
         """Read the piece. Raises `ApplicationError` for an invalid request."""
         parsed = parse_argument(DocumentPieceRequest, request)
-        options = record_options("read-document", f"read {parsed.name}")
+        options = call_options(names.RECORDS_QUEUE, "read-document", f"read {parsed.name}")
         return await TemporalHost(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
 
 

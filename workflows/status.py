@@ -1,10 +1,7 @@
 """The state of a run or of an agent in a few figures."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-from temporalio import workflow
 
 from contracts.agents import AgentRecord, progress_of_agent
 from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
@@ -13,7 +10,7 @@ from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
-from workflows.run.context import RunContext, Watchers, elapsed_seconds
+from workflows.run.context import elapsed_seconds
 from workflows.strategies import strategy_of
 
 QUESTION_CHARACTERS: Final = 400
@@ -76,36 +73,6 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         started_at=state.started_at,
         ended_at=state.result.ended_at if state.result else None,
     )
-
-
-class CurrentDetails:
-    """The current details of a workflow, written once for all that happens at one moment: nothing in the history."""
-
-    def __init__(self, write: Callable[[], str]) -> None:
-        self._write = write
-        self._due = False
-
-    def renew(self) -> None:
-        """Have them written after all that happens now."""
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._renew)
-
-    def _renew(self) -> None:
-        self._due = False
-        workflow.set_current_details(self._write())
-
-
-class DetailsWatchers(Watchers):
-    """Renews the current details whenever something happens."""
-
-    def __init__(self, show: Callable[[], None]) -> None:
-        self._show = show
-
-    def changed(self, run: RunContext) -> None:
-        """Renew the current details."""
-        del run
-        self._show()
 
 
 def details_markdown(

@@ -170,8 +170,8 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
         "plan": {"brief": state.plan.brief, "nodes": state.plan.nodes},
-        "queries": state.plan.sub_queries,
-        "queries_failed": sum(query.status is NodeStatus.FAILED for query in state.plan.sub_queries),
+        "queries": (searches := state.searches()),
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": usage_document(state),
         "verification": _verification(inputs),
     }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip

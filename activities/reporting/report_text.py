@@ -215,7 +215,8 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
-    if followed := resolved.follow_up:
+    offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
+    if offered and (followed := resolved.follow_up):
         again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
         sources = say.count("source", followed.sources)
         yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
@@ -233,7 +234,7 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state, queries = inputs.state, []
-    for query in state.plan.sub_queries:
+    for query in state.searches():
         parts = [say.name("query", query.status) + _because(query.error or query.status_reason, say)]
         parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
         parts += [say("for_a_gap")] if query.gap_id else []

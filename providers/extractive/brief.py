@@ -67,9 +67,8 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
         cited=len({one.source.id for one in found}),
     )
     lines = [f"# {_escape(shorten(' '.join(task.query.split()), TITLE_CHARACTERS))}", ""]
-    lines += [f"> {say['note'] if found else say['note_empty']}", ">", f"> {counts}", ""]
-    if task.cut_short:
-        lines += [say["cut_short"].format(why=say.get(f"stop_{task.cut_short}", task.cut_short)), ""]
+    note = "note" if found else "note_empty" if task.source_count else "note_unread"
+    lines += [f"> {say[note]}", ">", f"> {counts}", ""]
     for heading, part in (("passages", found[:FIRST_PASSAGES]), ("more", found[FIRST_PASSAGES:])):
         if part:
             lines += [f"## {say[heading]}", ""]
@@ -93,7 +92,7 @@ def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say
     if absent:
         count = f"{task.documents_searched or task.source_count:,}"
         lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(absent))))
-    if missing:
+    if missing and task.source_count:
         lines.append(say["no_passage"].format(words=_escape(", ".join(missing))))
     return lines
 

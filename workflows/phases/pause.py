@@ -90,7 +90,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
-    run.take_advice(HOOK, answer or "", phase)
+    run.steer(answer or "", HOOK, phase)
 
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:

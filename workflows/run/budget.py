@@ -4,16 +4,15 @@ A call may start only if its reservation fits beside what was used, what is unde
 So no limit is exceeded as long as no call needs more than its reservation.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from contracts.addresses import short_hash
-from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
 from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.roles import RoleInput
 from contracts.state import ResearchState
 from contracts.vocabulary import StopReason
 
@@ -28,7 +27,7 @@ TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
 
 MOST_PAID_FAILURES = 200
-"""Unfinished operations have few answers; a session that is resumed for ever still stays small."""
+"""A session that is resumed for ever stays small."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,7 @@ class Reservation:
     tokens: int = 0
     cost_usd: float = 0.0
 
-    def plus(self, other: "Reservation") -> "Reservation":
-        """Both together."""
+    def __add__(self, other: "Reservation") -> "Reservation":
         return Reservation(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
     def unexplained_by(self, usage: Usage) -> "Reservation":
@@ -56,14 +54,6 @@ NOTHING: Final = Reservation()
 def reservation(size: CallSize, price: ModelPrice | None) -> Reservation:
     """For one call of at most this size at its tier's price."""
     return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
-
-
-def total(reservations: Iterable[Reservation]) -> Reservation:
-    """All of them together."""
-    together = NOTHING
-    for item in reservations:
-        together = together.plus(item)
-    return together
 
 
 def report_reserve(
@@ -101,7 +91,7 @@ def refusal(
     `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
     what searches cost is in it.
     """
-    asked = held.plus(wanted).plus(kept)
+    asked = held + wanted + kept
     if limits.max_model_calls is not None and used.model_calls + asked.calls > limits.max_model_calls:
         return StopReason.BUDGET_CALLS
     if limits.max_tokens is not None and used.tokens + asked.tokens > limits.max_tokens:
@@ -125,7 +115,7 @@ class Holdings:
     @property
     def held(self) -> Reservation:
         """Everything that a further call must leave untouched."""
-        return total(self._under_way.values()).plus(self.unexplained)
+        return sum(self._under_way.values(), self.unexplained)
 
     def open(self, wanted: Reservation) -> int:
         """Reserve; the number is for closing it."""
@@ -136,7 +126,7 @@ class Holdings:
     def close(self, number: int, left: Reservation) -> None:
         """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""
         del self._under_way[number]
-        self.unexplained = self.unexplained.plus(left)
+        self.unexplained = self.unexplained + left
         self.changes += 1
 
 
@@ -151,24 +141,15 @@ def account(state: ResearchState, role: str, usage: Usage, phase: str | None = N
     state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)
 
 
-def account_failure(state: ResearchState, role: str, answer: str, usage: Usage, phase: str | None = None) -> None:
-    """Add what an unusable answer cost, unless it is told again.
+def account_failure(
+    state: ResearchState, role: str, request: RoleInput, usage: Usage, phase: str | None = None
+) -> None:
+    """Add what an unusable answer cost, once.
 
-    An operation that was cut off is asked again when the run is resumed, and its stored answer is told once more.
+    An operation that was cut off is repeated when the run is resumed, and the journal gives the same answer again.
     """
-    if answer in state.paid_failures or usage == Usage():
-        return
-    account(state, role, usage, phase)
-    state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]
-
-
-def answer_key(operation: str, request: Contract) -> str:
-    """Names the answer to this very request of an operation; how long it may take does not decide an answer."""
-    content = request.model_dump_json(exclude={"time_limit_seconds"})
-    return f"{operation}:{short_hash(content)}"
-
-
-def forget_failures(state: ResearchState, operation: str) -> None:
-    """The operation is finished: it is never asked again, so its unusable answers are not told again."""
-    prefixes = (f"{operation}:", f"{operation}/repair:")
-    state.paid_failures = [item for item in state.paid_failures if not item.startswith(prefixes)]
+    # The time that a call may take does not decide its answer.
+    answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
+    if answer not in state.paid_failures and usage != Usage():
+        account(state, role, usage, phase)
+        state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]

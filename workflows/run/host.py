@@ -91,6 +91,19 @@ async def abandon(host: Host, tasks: list["asyncio.Task[Any]"]) -> None:
             task.exception()
 
 
+@contextmanager
+def afterwards(step: Callable[[], None]) -> Iterator[None]:
+    """Do a step after the block, however that ends, unless the workflow leaves this worker's memory."""
+    try:
+        yield
+    except GeneratorExit:
+        raise  # nothing of the workflow may ask the engine any more
+    except BaseException:
+        step()
+        raise
+    step()
+
+
 class TemporalHost:
     """The host inside a workflow."""
 
@@ -163,14 +176,10 @@ class TemporalHost:
         if tasks:
             await workflow.wait(tasks)
 
-    def _unused_id(self, operation: str) -> str:
-        """The operation as an activity id. A cancelled activity may still hold it, so a later one gets a number."""
-        count = self._used.get(operation, 0) + 1
-        self._used[operation] = count
-        return operation if count == 1 else f"{operation}#{count}"
-
     async def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Any:
-        name = self._unused_id(options.activity_id)
+        # A cancelled activity may still hold the id of its operation, so a later one gets a number.
+        count = self._used[options.activity_id] = self._used.get(options.activity_id, 0) + 1
+        name = options.activity_id if count == 1 else f"{options.activity_id}#{count}"
         with self._awaited(name, options.summary):
             return await workflow.execute_activity(
                 activity,
@@ -191,17 +200,11 @@ class TemporalHost:
         """Show a call as under way for the block."""
         self._awaiting[name] = Awaited(id=name, what=what, since=self.now().isoformat(timespec="milliseconds"))
         self._changed()
-        left = False
         try:
-            yield
-        except GeneratorExit:
-            # The workflow leaves this worker's memory: nothing of it may ask the engine any more.
-            left = True
-            raise
+            with afterwards(self._changed):
+                yield
         finally:
             del self._awaiting[name]
-            if not left:
-                self._changed()
 
 
 def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:

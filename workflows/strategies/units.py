@@ -52,7 +52,7 @@ async def carry_out(
     fields of it.
     """
     run.state.phase = name
-    await run.watchers.enter_phase(run)
+    run.hooks.enter_phase()
     run.note("phase.started", title or name, phase=name, label=label, iteration=run.state.iteration, **data)
     result = await work(run)
     run.note("phase.finished", summary() or name, phase=name, summary=summary())

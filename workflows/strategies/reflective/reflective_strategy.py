@@ -152,11 +152,13 @@ class ReflectiveStrategy(UngatedStrategy):
         request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
         output = await run.ask(COORDINATOR, "classify", request)
         position.route = output.route if resolved.mode is Mode.AUTO else Route(resolved.mode.value)
-        position.choice, position.brief = _choice_of_limits(output, position.route), output.brief
-        run.choose_limits(position.choice)
+        choice, position.brief = _choice_of_limits(output, position.route), output.brief
+        position.choice = choice if choice in resolved.choices else ""
+        run.choose_limits(choice)
         outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
         run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-        if output.is_ambiguous:
+        clarified = any(any(one.answers) for one in run.state.clarification.rounds)
+        if output.is_ambiguous and not clarified:
             questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
             position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
             run.state.limitations.append(position.assumption)
