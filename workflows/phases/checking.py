@@ -13,7 +13,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
-from contracts.checking import ReviewSummary, Verification
+from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import ReportDraft, Verdict
 from contracts.messages import (
@@ -139,13 +139,23 @@ async def verify(run: ResearchRun) -> None:
         if is_cancelled(error):
             raise
         run.degrade(f"the claims could not all be checked ({reason_of(error)})")
-    for number, verdict in enumerate(checks.verdicts, 1):
+    text = f"claims checked: {_counts_of(state.verification.summary)}"
+    run.note("phase.finished", text, phase=VERIFICATION, iteration=state.iteration)
+
+
+def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: VerificationSummary) -> None:
+    """Give an event for the verdict of each claim in the report, whoever judged it, and one for all of them."""
+    if run.resolved.verify is Verify.OFF:
+        return
+    for number, verdict in enumerate(verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
-    summary = state.verification.summary
+    text = f"claims checked: {_counts_of(summary)}"
+    run.note("verification.summary", text, **summary.model_dump(mode="json"))
+
+
+def _counts_of(summary: VerificationSummary) -> str:
     found = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items())
-    counts = found or "no claim was judged"
-    run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
-    run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
+    return found or "no claim was judged"
 
 
 def with_verification(progress: Progress, state: ResearchState) -> Progress:
@@ -168,8 +178,6 @@ class _ClaimChecks:
         self._ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
         self._by_model = run.resolved.engine is EngineKind.MODEL
         self._tokens_before = run.state.usage.tokens
-        self.verdicts: list[Verdict] = []
-        """Verdict of each claim of the draft, in order."""
 
     async def carry_out(self) -> None:
         """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
@@ -248,7 +256,6 @@ class _ClaimChecks:
             state.evidence.setdefault(passage.id, passage)
         state.verdicts_entry = concluded.verdicts_entry
         state.verification = known.model_copy(update=update | {"summary": concluded.summary})
-        self.verdicts = concluded.verdicts
         return concluded.model_copy(update=update)
 
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:

@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from activities.verifying.claims import WORTH
 from contracts.evidence import DocumentRef, VerdictsEntry
-from contracts.request import Checks, Limits, Review
+from contracts.request import Checks, Limits, Review, Verify
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.host import InProcessHost
@@ -82,9 +84,10 @@ async def test_what_is_not_borne_out_is_corrected_and_checked_again(tmp_path: Pa
         assert getattr(run.state.result.verification, name) == getattr(status_of(run.state, 0).verification, name)
 
 
-async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path) -> None:
-    """One `claim.verified` for each claim of the report, one `verification.summary` (S1-041)."""
-    async with finished(tmp_path, {}) as run:
+@pytest.mark.parametrize("verify", [Verify.FULL, Verify.LIGHT])
+async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path, verify: Verify) -> None:
+    """One `claim.verified` for each claim of the report, one `verification.summary`, whoever judges (S1-041)."""
+    async with finished(tmp_path, {}, verify=verify) as run:
         kinds = [event.type for event in run.state.events]
     assert kinds.count("claim.verified") == run.state.result.verification.claims
     assert kinds.count("verification.summary") == 1
