@@ -39,6 +39,8 @@ from workflows.run.research_run import ResearchRun, Unanswered
 
 REVIEW_BAR: Final = 6.0
 """Score of 10 below which a draft is revised."""
+SHORTEST_REVIEWED: Final = 60.0
+"""Seconds of a run's deadline from which on its draft is reviewed."""
 VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
@@ -58,10 +60,13 @@ NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "i
 async def review(run: ResearchRun) -> None:
     """Score the draft against question and brief, and have it revised once if it falls short; the better one remains.
 
-    An interruption leaves the draft as it is.
+    An interruption leaves the draft as it is. A direct answer, which rests on no source, and one that is due within a
+    minute are not reviewed.
     """
     state, mode = run.state, run.resolved.checks.review
-    if mode is Review.OFF or state.draft is None or state.draft.empty:
+    if mode is Review.OFF or state.draft is None or state.draft.empty or state.draft.direct:
+        return
+    if run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED:
         return
     engine = run.resolved.engine if mode is Review.MODEL else EngineKind.EXTRACTIVE
     draft = state.draft

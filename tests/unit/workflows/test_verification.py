@@ -59,7 +59,7 @@ async def finished(
             state = await begin(world, **({"verify": "full"} | fields))
             host, inbox = world.host(), Inbox()
             prepare(host, inbox)
-            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of("supervisor")).conduct()
+            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of(state.resolution.strategy)).conduct()
             yield Finished(world, state, api, outcome)
         finally:
             await world.close()
@@ -161,6 +161,15 @@ async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_pa
     reasons = [one.reason for one in entry.verdicts if one.reason]
     assert reasons
     assert not any(reason in json.dumps(run.state.snapshot()) for reason in reasons)
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "orchestrator"])
+async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(tmp_path: Path, strategy: str) -> None:
+    """By default, whatever the strategy; with `verify: off` no model is asked for it (S3-053)."""
+    for verify, method in ((None, "model"), (Verify.OFF, None)):
+        async with finished(tmp_path / str(method), {}, verify=verify, strategy=strategy) as run:
+            review, asked = run.state.result.review, "reviewer" in run.api.counts()
+        assert (review.method if review else None, asked) == (method, method is not None)
 
 
 async def test_a_draft_below_the_bar_is_revised_and_the_better_one_kept(tmp_path: Path) -> None:
