@@ -11,7 +11,6 @@ from activities.assessment.source_assessment import (
     OUTSIDE,
     UNKNOWN,
     WEIGHTS,
-    AuthorityTier,
     age_of,
     assess,
     content_quality,
@@ -263,21 +262,3 @@ def test_the_operator_has_the_last_word() -> None:
     assert declared_quality("https://x.old.example.org/a", declared) is Quality.LOW
     assert declared_quality("https://notexample.org/a", declared) is None
     assert declared_quality("https://a.org", declared) is None
-
-
-def test_no_domain_is_in_two_tiers() -> None:
-    """The table says one thing of each domain, in the form that hosts are compared in."""
-    domains = [domain for tier in TABLE.tiers.values() for domain in tier.domains.split()]
-    assert len(set(domains)) == len(domains)
-    assert all(domain == domain.lower().strip("./") and "/" not in domain for domain in domains)
-
-
-@pytest.mark.parametrize("field", ["web", "academic", "news"])
-def test_nothing_is_worth_more_than_everything(field: str) -> None:
-    """A table with a number below 0 or above 1 is refused."""
-    given = {"phrase": "a site", "web": 0.5, "academic": 0.5, "news": 0.5}
-    for worth in (0, 1):
-        assert getattr(AuthorityTier.model_validate({**given, field: worth}), field) == worth
-    for worth in (-0.01, 1.01):
-        with pytest.raises(ValueError, match=field):
-            AuthorityTier.model_validate({**given, field: worth})
