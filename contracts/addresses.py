@@ -60,11 +60,11 @@ REMEMBERED: Final = 8_192
 
 @lru_cache(maxsize=REMEMBERED)
 def canonical_url(url: str) -> str:
-    """The identity form of an http(s) address; anything else, and what cannot be parsed, stays as it is. Never raises.
+    """The identity form of an http(s) address; anything else, and what cannot be parsed, stays unchanged. Never raises.
 
     Lower-case scheme and host, the host in ASCII without a dot at its end, no default port, user or fragment; escapes
     in one spelling; no dot segments; no tracking parameters. A fragment is never sent to a server, so that what is
-    read is the same with every one, `#!` too. Applied twice it changes nothing.
+    read is the same with every one, `#!` too. Applied twice it has no effect.
     """
     found = ADDRESS.fullmatch(url)
     if found is None:
@@ -156,7 +156,7 @@ LONGEST: Final = 2_048
 def doi_of(text: str | None) -> str | None:
     """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`), or of an address of doi.org, arXiv.
 
-    None for anything else, and for what is no identifier to its end: many may begin alike. Never raises.
+    None for anything else, and for what is no identifier to its end: many may start alike. Never raises.
     """
     if not text or len(text) > LONGEST:
         return None

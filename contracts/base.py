@@ -22,7 +22,7 @@ BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)
 class Contract(BaseModel):
     """A frozen value that is written into Temporal's history or into a stored session.
 
-    Unknown fields are ignored, so that a process of an older version can read what a newer one wrote; new fields
+    Unknown fields are ignored, so that a process of an older version can read values of a newer one; new fields
     need a default, because old histories lack them.
     """
 

@@ -215,7 +215,7 @@ def voice_of(url: str, publisher: str | None = None) -> str:
 
 
 def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
-    """The most that sources bear out, by the voice and quality of each.
+    """The highest confidence that sources support, by the voice and quality of each.
 
     Several independent voices of high quality are `high`; one of high quality, or several others, `medium`; else `low`.
     """

@@ -107,7 +107,7 @@ class ReportPlan(Contract):
 
 
 class ReportVerification(VerificationSummary):
-    """Check of the claims, with what was corrected, reviewed and taken out."""
+    """Check of the claims, with corrections, reviews and removals."""
 
     corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None

@@ -27,7 +27,7 @@ NOTHING_LEAVES = "nothing leaves this machine"
 
 
 def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
-    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, as far as it is so.
+    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, the parts that apply.
 
     `model_host` may be several with commas between them.
     """
@@ -137,7 +137,7 @@ class ModelPrice(StrictContract):
 
 
 class ResolvedResearch(SharedSettings):
-    """Request + worker configuration. Workflow code reads nothing else of the configuration."""
+    """Request + worker configuration. Workflow code reads no other configuration."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -71,7 +71,7 @@ class EngineTask:
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """An answer of the role's schema, and what it cost."""
+    """An answer of the role's schema, and its cost."""
 
     content: RoleAnswer
     engine: EngineKind
@@ -171,10 +171,10 @@ class Corpora(SearchProvider, Protocol):
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """Return what the index holds now. Raises `CorpusUnknown`."""
+        """Describe the present index. Raises `CorpusUnknown`."""
 
     async def skipped(self, name: str) -> list[SkippedFile]:
-        """Files that were left out, with reasons."""
+        """Skipped files, with reasons."""
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -187,7 +187,7 @@ class SourceReader(Protocol):
         """Fetch and extract; no page is given that was reached outside the domains.
 
 
-        What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
+        Tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
         """
         ...
 
@@ -215,7 +215,7 @@ class SharedStore(Protocol):
         """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that begins with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return how many."""
 
     async def close(self) -> None:
         """Close connections and files."""
@@ -223,7 +223,7 @@ class SharedStore(Protocol):
 
 @dataclass(frozen=True)
 class StoredSession:
-    """A session as it is listed."""
+    """A session in a list."""
 
     research_id: str
     query: str

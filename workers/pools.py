@@ -1,4 +1,4 @@
-"""Worker pools: one Temporal worker per task queue, sized for what it waits for, and the pools of one process."""
+"""Worker pools: one Temporal worker per task queue, sized for its kind of waiting, and the pools of one process."""
 
 import asyncio
 import os
@@ -86,7 +86,7 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
     """Create the worker of one pool, which drains for `grace`, else for its pool's time.
 
-    Raises `UnknownPoolError`, ValueError for a pool that has nothing to run.
+    Raises `UnknownPoolError`, ValueError for a pool without content.
     """
     if pool not in POOLS:
         raise UnknownPoolError(f"no pool is called {pool}")

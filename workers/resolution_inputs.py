@@ -20,7 +20,7 @@ from workers.web_access import search_choices
 def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
-    """Return the configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
+    """Return the configuration that a worker resolves requests with; `search_attributes` queries the namespace."""
     models, table = settings.models, PriceTable(settings.models.prices)
     choices = search_choices(settings)
 

@@ -33,7 +33,7 @@ from providers.interfaces import SkippedFile
 
 @dataclass(frozen=True)
 class CitedSource:
-    """A source with the citation that stands for it, and its cited passages in order of first appearance."""
+    """A source with its citation and its cited passages in order of first appearance."""
 
     mark: CitationPlace
     source: Source
@@ -101,7 +101,7 @@ class ReportInputs:
         return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
 
     def shortfall(self) -> str:
-        """Return how many statements are not borne out."""
+        """Return how many statements are unsupported."""
         count, cited = self.checked.shortfall
         return self.words("not_borne_out", count=count, all=cited)
 
@@ -226,7 +226,7 @@ def _judge_all(
 
 
 def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
-    """Return the figures of the claims as they are in the report."""
+    """Return the figures of the claims of the report."""
     tallied = [
         Tallied(each.judged.verdict, each.judged.method, len(each.claim.numbers), each.claim.section) for each in claims
     ]

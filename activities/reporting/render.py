@@ -139,7 +139,7 @@ class ReportingActivities:
 
 # --- report.json ------------------------------------------------------------------------------------------------------
 def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` as it is stored (`contracts.report`): indented UTF-8; `html` is the page beside it."""
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]

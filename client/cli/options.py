@@ -167,7 +167,7 @@ def _parameters_of(options: Any, without: Collection[str]) -> dict[str, inspect.
 
 
 def help_of(work: Callable[..., Any]) -> str:
-    """Give the docstring of a command; a paragraph that begins with `research` has examples, which are not wrapped."""
+    """Give the docstring of a command; a paragraph that starts with `research` has examples, which are not wrapped."""
     paragraphs = (inspect.getdoc(work) or "").split("\n\n")
     return "\n\n".join(
         f"\b\n{textwrap.indent(each, '  ')}" if each.startswith("research ") else each for each in paragraphs

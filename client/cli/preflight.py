@@ -1,4 +1,4 @@
-"""Before a run begins: resolve its request as a worker would, probe its services, and print egress and estimate."""
+"""Before a run starts: resolve its request as a worker would, probe its services, and print egress and estimate."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

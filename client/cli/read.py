@@ -1,4 +1,4 @@
-"""`report`, `open`, `sources` and `decisions`: read what a run has written, found and decided."""
+"""`report`, `open`, `sources` and `decisions`: read the report, sources and decisions of a run."""
 
 import asyncio
 import webbrowser

@@ -49,7 +49,7 @@ def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing; a missing folder is made. Raises OSError."""
+    """Write a file completely or not at all; a missing folder is made. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

@@ -52,7 +52,7 @@ commands = option.Commands()
 async def run(options: RunOptions) -> int:
     """Start a run, show it live, write the report.
 
-    Starts what is missing: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
+    Starts missing parts: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
     (the state is saved), twice to leave at once. Against a cluster Ctrl-C only detaches.
 
     research run "How does vacuum work?" --corpus ./manual
@@ -302,7 +302,7 @@ class RunCommand:
 async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
 ) -> tuple[ResearchHandle, str]:
-    """Start, join or resume the run of this id, and say which. Raises `CommandError` for another question."""
+    """Start, join or resume the run of this id; return which. Raises `CommandError` for another question."""
     known = await context.load_run(research_id)
     await check_request(known, request)
     if known.running:

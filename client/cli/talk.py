@@ -115,7 +115,7 @@ async def approve(
 
 @commands.command("reject")
 async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
-    """Reject the plan of a run: it ends without any work, and `research resume` asks again.
+    """Reject the plan of a run: it ends without any work; `research resume` presents the plan again.
 
     research reject 7k3f
     """

@@ -1,4 +1,4 @@
-"""A report as a Word document or a PDF, both made of the tree of its text: nothing in a text is markup any more."""
+"""A report as a Word document or a PDF, both made of the tree of its text, in which markup is resolved."""
 
 import io
 import json
@@ -145,7 +145,7 @@ def _paragraph(document: WordDocument, depth: int, *, quoted: bool) -> Paragraph
 
 
 def _add_list(document: WordDocument, block: Block, *, depth: int, quoted: bool) -> None:
-    """Add a list with numbers and bullets as text: they stay what they are when passages are copied."""
+    """Add a list with numbers and bullets as text: they survive when passages are copied."""
     for place, item in enumerate(block.parts):
         first, rest = (item[0].sentences, item[1:]) if item[0].kind == "paragraph" else ((), item)
         added = _paragraph(document, depth + 1, quoted=quoted)

@@ -3,7 +3,7 @@
 Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
 `research.toml` of the working directory is not read: a folder that was cloned or unpacked may contain a stranger's.
 
-A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
+A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, since it may be set for another
 program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
 
@@ -224,7 +224,7 @@ def without_user(url: str) -> str:
 
 
 def _read_file(path: Path) -> Found:
-    """Read a file; an absent one sets nothing. Relative folders are relative to it. Raises `SettingsError`."""
+    """Read a file; an absent one has no effect. Relative folders are relative to it. Raises `SettingsError`."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 """Checks of a finished draft: its review, and the verification of its claims with corrections.
 
-Both work on the draft of any strategy, also after a forced ending. Whatever ends them (a limit, a person, a fault),
+Both work on the draft of any strategy, also after a forced ending. Whether a limit, a person or a fault ends them,
 the verdicts so far count, and the other claims are unverified.
 """
 
@@ -58,7 +58,7 @@ NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "i
 async def review(run: ResearchRun) -> None:
     """Score the draft against question and brief, and have it revised once if it falls short; the better one remains.
 
-    An interruption leaves the draft as it is.
+    An interruption leaves the draft unchanged.
     """
     state, mode = run.state, run.resolved.checks.review
     if mode is Review.OFF or state.draft is None or state.draft.empty:
@@ -122,7 +122,7 @@ def verification_is_due(run: ResearchRun) -> bool:
 
 
 async def verify(run: ResearchRun) -> None:
-    """Check and correct the draft. A fault leaves it as it is, and the report says so."""
+    """Check and correct the draft. A fault leaves it unchanged and is named in the report."""
     if not verification_is_due(run):
         return
     state = run.state

@@ -123,7 +123,7 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 
 def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
-    """Return how much of the question is covered, whatever the quality of the report."""
+    """Return how much of the question is covered, regardless of the quality of the report."""
     if not state.findings and not is_direct(state):
         return Completeness.EMPTY
     missing = not is_direct(state) and _is_missing(question, state, reason)

@@ -72,7 +72,7 @@ def call_options(
 ) -> CallOptions:
     """Schedule a call within the remaining time for it, all attempts with their pauses; None sets no end.
 
-    One attempt takes at most `attempt_seconds`, or what the queue allows if that is less.
+    One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
     longest, whole = min(attempt_seconds, ATTEMPT_SECONDS[queue]), None
     if remaining_seconds is not None:
@@ -160,7 +160,7 @@ def spent_by(error: ActivityError) -> Usage:
 
 
 def describe_unstarted(error: ActivityError) -> str:
-    """Describe the failure of a call that a run cannot begin without."""
+    """Describe the failure of a call that a run cannot start without."""
     cause = last_failure(error)
     if isinstance(cause, ActivityTimeout) and cause.type in (
         TimeoutType.SCHEDULE_TO_START,

@@ -43,7 +43,7 @@ class _Snapshot:
 
 
 class Checkpoints:
-    """Saves the session of a run; knows what the session store holds."""
+    """Saves the session of a run; knows the content of the session store."""
 
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
@@ -68,7 +68,7 @@ class Checkpoints:
         self._take_note_of_failure()
 
     def abandon(self) -> None:
-        """Cancel what is under way; what the store holds then is unknown."""
+        """Cancel the save under way; the content of the store is unknown afterwards."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             self._stored = None
@@ -129,7 +129,7 @@ class Checkpoints:
             self._run.degrade(UNSAVED)
 
     async def save_with_events(self) -> bool:
-        """Have the newest state saved before the history starts anew; whether it is."""
+        """Have the newest state saved before a new history starts; true if it is saved."""
         await self.settle()
         try:
             await self.save(events=PACKED_EVENTS)
@@ -152,9 +152,9 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
 def resume_state(
     state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Callable[..., None]
 ) -> ResearchState:
-    """Return the state to go on with: completed work is kept, marks of the earlier end are removed.
+    """Return the state to continue with: completed work is kept, marks of the earlier end are removed.
 
-    Usage goes on counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
+    Usage continues counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
     analyses that failed or were done without their model. `reposition` is `Strategy.resume`.
     """
     hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)

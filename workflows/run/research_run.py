@@ -80,7 +80,7 @@ class Unanswered(Exception):
 
 
 class _Unusable(Exception):
-    """A paid call gave nothing of use; `problem` is for the repair, None if a repair cannot help."""
+    """A paid call gave no usable answer; `problem` is for the repair, None if a repair cannot help."""
 
     def __init__(self, problem: str | None) -> None:
         super().__init__(problem)
@@ -153,9 +153,9 @@ class ResearchRun(RunContext):
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
         """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
 
-        What they found is in the state then. A task whose agent is over is not given again. An agent never raises: one
-        that failed, was cut off or was not waited for has a result that says so. Raises `Interrupted` once the run is
-        to end, and `asyncio.CancelledError` where it is cancelled, after what the agents had was taken over.
+        Their findings are in the state afterwards. A task is given once. An agent never raises: one
+        that failed, was cut off or is late has a result that reports it. Raises `Interrupted` once the run is
+        to end, and `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
         """
         return await self.agents.spawn(tasks, at_once)
 
@@ -268,7 +268,7 @@ class ResearchRun(RunContext):
     def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
         """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
 
-        Raises an outage again, and `Interrupted` if the run cannot go on.
+        Raises an outage again, and `Interrupted` if the run cannot continue.
         """
         account_failure(self.state, role.name, request, spent_by(error), at.phase)
         if is_outage(error):
@@ -293,9 +293,9 @@ class ResearchRun(RunContext):
 
     # --- the budget --------------------------------------------------------------------------------------------------
     async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
-        """Return what is reserved for a call, under its number. Waits while calls under way may give back enough.
+        """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
 
-        Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
+        Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
         resolved, holdings = self.resolved, self.holdings
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))

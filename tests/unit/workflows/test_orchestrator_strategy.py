@@ -294,19 +294,6 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
         assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
 
 
-async def test_the_report_says_which_agents_there_were(tmp_path: Path) -> None:
-    """Each with its task and what it brought, in every form of the report (S3-061)."""
-    world = World(tmp_path)
-    state, _ = await conduct(world)
-    report = await report_of(world, state)
-    assert "**Agents:** 4 agents worked on a task each" in report
-    for record in state.agents:
-        assert f"{record.task.id}: {record.task.text} – " in report
-    assert state.result is not None
-    assert state.result.files is not None
-    assert "agent-1: " in await world.content.get_text(state.result.files.html)
-
-
 # --- models and requests ---------------------------------------------------------------------------------------------
 async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_with(tmp_path: Path) -> None:
     """Four cycles, of which three decide; what a request names itself stays (S3-016, S3-017)."""

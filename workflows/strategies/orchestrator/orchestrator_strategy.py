@@ -257,7 +257,7 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
 
 
 def at_once(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: by the document, or fewer if the request says so; each of them reads."""
+    """Return the number of parallel agents: by the document, or fewer if the request reports it; each of them reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 
@@ -274,7 +274,7 @@ def _note_call(run: ResearchRun, call: ToolCall) -> None:
 
 # --- its calls -----------------------------------------------------------------------------------------------------
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
-    """Decide what becomes of each call: a thought stands alone, agents go before the report."""
+    """Decide about each call: a thought excludes other calls, agents go before the report."""
     usable = [call for call in position.calls if not call.problem]
     thought = next((call for call in usable if call.name == THINK_TOOL), None)
     position.thought = thought is not None
@@ -293,7 +293,7 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
 
 
 def answers_to_thought(thought: ToolCall, calls: Sequence[ToolCall]) -> dict[str, ToolAnswer]:
-    """Return the answers of a turn with a thought, by call: nothing else is done in it."""
+    """Return the answers of a turn with a thought, by call: such a turn has no other effect."""
     refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
     return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT)}
 

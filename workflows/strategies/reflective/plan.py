@@ -169,7 +169,7 @@ def pending_steps(plan: Plan) -> list[PlanNode]:
 
 
 def replaceable_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that another plan may replace: not begun, and not requested by a person during the run."""
+    """Return the steps that another plan may replace: not started, and not requested by a person during the run."""
     return [step for step in with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
 
 

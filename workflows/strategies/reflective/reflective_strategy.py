@@ -257,7 +257,7 @@ def decide_step(
 ) -> StepReflection:
     """Apply the limits to a reflection, and record the decision that they change.
 
-    `answer` is None where nobody reflects: then the plan is carried out to its end.
+    `answer` is None where no one reflects: then the plan is carried out to its end.
     """
     proposed = answer.decision if answer else ReflectionDecision.CONTINUE
     reasoning = answer.reasoning if answer else "the plan is carried out to its end"
@@ -304,7 +304,7 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
 
 
 def _skip_pending_steps(state: ResearchState) -> None:
-    """Skip the steps that are no longer needed, but for those that a person asked for."""
+    """Skip the steps that are no longer needed, but for those that a person requested."""
     started = [step for step in pending_steps(state.plan) if step.gap_id is None]
     state.plan = without_steps(state.plan, started)
     ReflectivePosition.of(state).skipped += [step.id for step in started]

@@ -151,7 +151,7 @@ def _check_gaps(state: ResearchState) -> Check:
 
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
-    """Return the figures of a phase, then the questions that the reflecting model is asked about it."""
+    """Return the figures of a phase, then the questions about it for the reflecting model."""
     gaps, sources = state.unaddressed_gaps(), state.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
     addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)

@@ -121,7 +121,7 @@ def test_a_provider_is_asked_one_query(home: Path) -> None:
     with beside(SearchApis("401")) as server:
         refused = research(*query, **brave | {"BRAVE_BASE_URL": server.url("brave")})
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert "set BRAVE_API_KEY" in refused.stderr
+    assert "see BRAVE_API_KEY" in refused.stderr
     assert KEYS["brave"] not in refused.stderr
 
 
