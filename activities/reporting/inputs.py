@@ -25,7 +25,7 @@ from contracts.outcome import Citation, Ending
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
@@ -94,7 +94,9 @@ class ReportInputs:
         if self.state.ending != self.ending:
             return self.shortfall()
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
-            return self.words("parts_failed" if self.state.failed_branches else "complete_partial")
+            if self.state.failed_branches or self.state.fallbacks:
+                return self.words("parts_failed")
+            return self.words("text_faulty" if self.ending.completeness is Completeness.FULL else "complete_partial")
         return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
 
     def shortfall(self) -> str:
