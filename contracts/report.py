@@ -34,7 +34,10 @@ class ReportSource(Contract):
     """A source that the run found; the texts are in the content store, by their hashes."""
 
     id: str
+    """Follows from the first address that it was found under."""
     url: str
+    aliases: BoundedList[str] = []
+    """Other addresses that led to it."""
     title: str = ""
     authors: BoundedList[str] = []
     publisher: str | None = None
@@ -86,8 +89,6 @@ class ReportClaim(Contract):
     verdict: str = ""
     method: str = ""
     reason: str = ""
-    rests_on: BoundedList[str] = []
-    """Passages that the verdict rests on, where they are others than the claim cites."""
 
 
 class ReportCitation(Contract):

@@ -118,11 +118,12 @@ def test_a_fence_around_the_whole_report_goes() -> None:
 async def test_figures_come_from_the_text() -> None:
     """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
     markdown = (
-        f"# The Title\n\n> Evidence brief.\n\n## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n\n"
-        f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n"
+        f"# The Title\n\n> Evidence brief.\n\n"
+        f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n\n"
+        f"## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n"
     )
     draft, text, _ = await drafted(markdown, iteration=2)
-    assert (draft.title, draft.sections) == ("The Title", ["Key findings", "Executive summary"])
+    assert (draft.title, draft.sections) == ("The Title", ["Executive summary", "Key findings"])
     assert draft.summary == "First, e.g. this one. Second bold! Third?"
     assert draft.word_count == 21
     assert draft.characters == len(text.strip())
