@@ -251,11 +251,8 @@ def _translate_errors() -> Iterator[None]:
     except httpx2.TimeoutException as error:
         raise SourceUnreadable("timeout", "the server stopped answering") from error
     except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
-            cause = cause.__cause__ or cause.__context__
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
         raise Unavailable("the server cannot be reached, broke off, or does not speak HTTP") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise SourceUnreadable("malformed", "the server's answer is malformed") from error
