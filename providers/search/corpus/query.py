@@ -41,7 +41,9 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         language = index.value("language")
         stems = question_stems(request.text, language)
         counts = {key: index.document_count(key) for key in stems}
-        weights = _weights(counts, index.documents())
+        total = index.documents()
+        # Inverse document frequency in BM25's form.
+        weights = {key: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
         last = request.offset + min(request.max_results, MOST_RESULTS)
         hits = [
@@ -51,7 +53,7 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         return SearchResponse(
             provider=PROVIDER,
             hits=[hit for hit in hits if hit is not None],
-            documents_searched=index.documents(),
+            documents_searched=total,
             term_documents=counts,
         )
 
@@ -109,8 +111,3 @@ def _hit(
         sections=hints,
         content_hash=document.text_hash,
     )
-
-
-def _weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
-    """Inverse document frequency in BM25's form."""
-    return {key: math.log(1 + (max(documents - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
