@@ -9,10 +9,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap, QueryRecord, Source
+from contracts.evidence import QueryRecord, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
-from contracts.state_changes import pack_json, unpack_json
+from contracts.state_changes import unpack_json
 from contracts.texts import AGENT_ID
 from contracts.vocabulary import AgentStatus, StopReason
 
@@ -26,19 +26,18 @@ class AgentTask(CompactModel):
     """The task of one agent."""
 
     id: str = Field(pattern=AGENT_ID.pattern)
-    """Unique in its run, and the same whenever the run goes on: `agent-1`. It begins the names of all its calls."""
+    """Unique in its run, and the same whenever the run is resumed: `agent-1`. It begins the names of all its calls.
+
+    Its findings belong to the node of the run's plan with this id.
+    """
     text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
     """The query of the scoped run, complete in itself."""
     strategy: str
     """Name of a scoped strategy."""
-    node: str = ""
-    """The node of the run's plan that it works on, to which what it finds belongs; empty: the one with its own id."""
     seconds: float | None = None
     """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
     most_seconds: float | None = None
     """Time after which the run goes on without it; None: the preset of its strategy."""
-    continues: str = ""
-    """Id of an earlier agent of the run whose findings, sources and `continuation` it begins with; empty for none."""
     given: dict[str, Any] = {}
     """Plain JSON for its strategy, which finds it in `state.task`.
 
@@ -49,11 +48,6 @@ class AgentTask(CompactModel):
     def placement(self) -> dict[str, int]:
         """Place in its run's work: the turn, and the branch in it."""
         return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
-
-    @property
-    def plan_node(self) -> str:
-        """Id of the node that it works on."""
-        return self.node or self.id
 
 
 class AgentShare(Contract):
@@ -72,59 +66,19 @@ class Ledger(Contract):
     pages: list[Source] = []
 
 
-class AgentFindings(Contract):
-    """Findings of an agent, as labels: the notebook's entries have the rest."""
-
-    sources: list[Source] = []
-    aliases: dict[str, str] = {}
-    findings: list[Finding] = []
-    evidence: list[Evidence] = []
-    gaps: list[Gap] = []
-    queries: list[QueryRecord] = []
-    notebook: list[str] = []
-    unanalyzed: bool = False
-    """True if it read something that it could not analyze any more."""
-    duplicates: int = 0
-    documents_searched: int | None = None
-    term_documents: dict[str, int] = {}
-    lost_providers: dict[str, str] = {}
-
-
-def pack_contract(value: Contract) -> str:
-    """Write a value as a short text without its defaults, for histories."""
-    return pack_json(value.model_dump(mode="json", exclude_defaults=True))
-
-
-class AgentReport(Contract):
-    """Report of a scoped strategy at the end of its work, finished or not."""
-
-    document: DocumentRef | None = None
-    """Its report in the content store; None where it wrote none."""
-    summary: str = Field(default="", max_length=SUMMARY_CHARACTERS)
-    """For people and for the run that started it."""
-    cited: list[str] = []
-    """Ids of the evidence that the report cites."""
-    omitted: dict[str, int] = {}
-    """Kind → number of items without room in it: no loss is silent."""
-    notes: list[str] = []
-    continuation: dict[str, Any] = {}
-    """Plain JSON for an agent that continues this one: references, not texts."""
-
-
 class TaskResult(CompactModel):
     """Result of one agent, however it ended: it never raises.
 
     Its findings, sources and gaps are in the run's state by the time that a strategy sees the result.
     """
 
-    agent_id: str
-    task: str = ""
     stop_reason: StopReason
     problem: str = ""
     """Reason for less than expected, in one line; empty where the agent finished its work."""
     is_stub: bool = False
     """True if nothing came from the agent itself: it was too late, it failed, or it never began."""
-    report: AgentReport = AgentReport()
+    summary: str = ""
+    """For people and for the run that started it, at most `SUMMARY_CHARACTERS`."""
     finding_ids: list[str] = []
     source_ids: list[str] = []
     """Sources that it read or was given as read."""
@@ -134,17 +88,9 @@ class TaskResult(CompactModel):
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """Without times; the sum is `usage`."""
-    engine_by_role: dict[str, str] = {}
-    models_used: list[str] = []
-    prompt_versions: dict[str, str] = {}
-    degraded: list[str] = []
     failed_branches: list[str] = []
     packed: str = ""
-    """The `AgentFindings`, packed, on its way to the run; empty once it is in the run's state."""
-
-    def findings(self) -> AgentFindings:
-        """Return the findings on their way to the run. Raises ValueError if `packed` cannot be read."""
-        return AgentFindings.model_validate(unpack_json(self.packed)) if self.packed else AgentFindings()
+    """The agent's state, packed, on its way to the run; empty once it is in the run's state."""
 
 
 class AgentRecord(Contract):
@@ -183,8 +129,6 @@ class AgentRequest(CompactModel):
     approved_version: int | None = None
     lost_providers: dict[str, str] = {}
     packed_ledger: str = ""
-    packed_before: str = ""
-    """The `AgentFindings` of the agent that it continues."""
     packed_state: str = ""
     """Its own state, for a new history of the same agent."""
 
@@ -192,21 +136,11 @@ class AgentRequest(CompactModel):
         """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""
         return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
 
-    def before(self) -> AgentFindings:
-        """Return the findings of the agent that it continues. Raises ValueError if `packed_before` cannot be read."""
-        return AgentFindings.model_validate(unpack_json(self.packed_before)) if self.packed_before else AgentFindings()
-
 
 class PrepareAgentRequest(CompactModel):
     """Store the resolution of an agent in the notebook of its run."""
 
     resolved: ResolvedResearch
-
-
-class PreparedAgent(CompactModel):
-    """References of the calls of an agent."""
-
-    resolved_entry: str
 
 
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
@@ -221,7 +155,7 @@ def progress_of_agent(record: AgentRecord) -> AgentProgress:
         started_at=record.started_at,
         ended_at=record.ended_at,
         problem=result.problem if result else "",
-        summary=result.report.summary if result else "",
+        summary=result.summary if result else "",
         counts=result.counts if result else Counts(),
         usage=result.usage if result else Usage(),
     )

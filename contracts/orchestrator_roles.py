@@ -36,9 +36,6 @@ class AgentArguments(Contract):
         max_length=4_000,
     )
     steps: list[int] = Field(default=[], description="numbers of the steps of the plan that it serves")
-    continue_agent: str = Field(
-        default="", description="id of an agent that has reported and is to go on with what it knows; else empty"
-    )
 
 
 class ThinkArguments(Contract):

@@ -189,7 +189,7 @@ class GateResult(Contract):
     valid: bool
     issues: list[GateIssue] = []
     quality_score: float = Field(ge=0, le=10)
-    metrics: dict[str, float] = {}
+    metrics: dict[str, bool | int | float] = {}
     policy: GatePolicy = GatePolicy.STRICT
 
 
@@ -274,6 +274,10 @@ class ReportFiles(Contract):
     markdown: DocumentRef
     html: DocumentRef
     json_document: DocumentRef
+
+    def by_form(self) -> dict[str, DocumentRef]:
+        """Return them by the name of their form."""
+        return {"md": self.markdown, "html": self.html, "json": self.json_document}
 
 
 class ResearchResult(Contract):

@@ -42,14 +42,6 @@ class Complexity(StrEnum):
     COMPLEX = "complex"
 
 
-class FollowUpType(StrEnum):
-    """Relation of the question to earlier ones."""
-
-    NEW_TOPIC = "new_topic"
-    CLARIFICATION = "clarification"
-    COMPLEX_FOLLOW_UP = "complex_follow_up"
-
-
 class StepKind(StrEnum):
     """Work of a step: searching, or thinking about earlier findings."""
 
@@ -77,7 +69,6 @@ class CoordinatorAnswer(RoleAnswer):
     """A classification; unreadable values are read with care: moderate, and researched."""
 
     complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
-    follow_up_type: Annotated[FollowUpType, known_word(FollowUpType, FollowUpType.NEW_TOPIC)] = FollowUpType.NEW_TOPIC
     route: Annotated[Route, known_word(Route, Route.DEEP)] = Route.DEEP
     recommended_depth: Annotated[Depth, known_word(Depth, Depth.AUTO)] = Depth.AUTO
     is_ambiguous: bool = False
@@ -115,10 +106,10 @@ class QueriesAnswer(RoleAnswer):
     def fitted(self, request: RoleInput, notes: list[str]) -> Self:
         """Keep new queries; the investigator and the first turn of a step have one at least."""
         most, asked, fallback = 3, list[str](), [request.query]
-        if isinstance(request, InvestigateInput):
+        if isinstance(request, InvestigateInput | ResearchStepInput):
             most = request.most_queries
         if isinstance(request, ResearchStepInput):
-            most, asked = request.most_queries, request.asked
+            asked = request.asked
             fallback = [request.description, request.step_title] if request.turn == 1 else []
         queries = first(distinct(self.queries, str, asked), most, notes, "queries")
         fresh = distinct([line_of(text, 400) for text in fallback], str, asked)[:1]
@@ -179,26 +170,21 @@ class StepPlannerAnswer(RoleAnswer):
 
         Raises `UnfitAnswer` for a first plan without steps: nothing has been read yet.
         """
-        done = [step.title for step in request.steps]
-        named = [step.model_copy(update={"title": step.title or step.description[:200]}) for step in self.steps]
+        done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")
         if not kept and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
-        steps = [_consistent(step) for step in first(kept, request.most, notes, "steps")]
-        return self.model_copy(update={"steps": steps})
+        return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
 
 
-def _consistent(step: ProposedStep) -> ProposedStep:
-    """Make a step without a search an analysis."""
+def _whole(step: ProposedStep) -> ProposedStep:
+    """Fill an empty title or description with the other one, and make a step without a search an analysis."""
     kind = step.step_type if step.needs_search else StepKind.ANALYSIS
-    return ProposedStep(
-        title=step.title,
-        description=step.description or step.title,
-        step_type=kind,
-        needs_search=kind is StepKind.RESEARCH,
-    )
+    title = step.title or step.description[:200]
+    update = {"title": title, "description": step.description or title, "step_type": kind}
+    return step.model_copy(update=update | {"needs_search": kind is StepKind.RESEARCH})
 
 
 # --- researcher ----------------------------------------------------------------------------------------------------

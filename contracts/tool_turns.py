@@ -5,10 +5,10 @@ answers to the last calls, and stores a longer one. The workflow has references 
 and answers every call by its id. (`contracts.messages.QueueTurn` is a run's turn in the queue of runs.)
 
 A role that sees the text of pages has no tools, and a role with tools never sees such text: its input can contain no
-document, source or search hit (`check_tools`), and an answer is a text of the workflow's own or a stored answer.
+document, source or search hit (`check_tools`), and an answer is a text of the workflow's own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 from contracts.base import CompactModel, Contract
@@ -81,16 +81,6 @@ class Transcript(CompactModel):
 
     opening: str
     turns: list[TakenTurn] = []
-
-    def with_turn(self, turn: TakenTurn) -> "Transcript":
-        """Make a longer transcript."""
-        return self.model_copy(update={"turns": [*self.turns, turn]})
-
-    def answered(self, newest: Sequence[ToolAnswer] = ()) -> Iterator[tuple[ToolCall, ToolAnswer]]:
-        """Every call with its answer, in order; `newest` answers the calls of the last turn."""
-        following = [*(turn.answers for turn in self.turns[1:]), list(newest)][: len(self.turns)]
-        for turn, answers in zip(self.turns, following, strict=True):
-            yield from zip(turn.calls, answers_to(turn.calls, answers), strict=True)
 
 
 def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:

@@ -65,16 +65,6 @@ class ToolAnswer(CompactModel):
     call_id: str
     text: str = ""
     is_error: bool = False
-    entry: str = ""
-    """Hash of the stored `AnswerEntry` with a text that is too long for a history."""
-    size: int = 0
-    """Bytes of the text behind `entry`, for the ledger; 0: unknown."""
-
-
-class AnswerEntry(CompactModel):
-    """A long answer in the notebook."""
-
-    answer: str
 
 
 def refusal_of(call: ToolCall) -> ToolAnswer:

@@ -7,7 +7,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, FailureError
 
 from contracts import activities, names
-from contracts.agents import AgentReport, AgentRequest, PrepareAgentRequest, TaskResult
+from contracts.agents import AgentRequest, PrepareAgentRequest, TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, RunStatus, StopReason
@@ -54,7 +54,7 @@ class ResearchAgentWorkflow(StateQueries):
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  the edge of the workflow
-            return driver.result(StopReason.INTERNAL_ERROR, AgentReport(), describe_unforeseen(error))
+            return driver.result(StopReason.INTERNAL_ERROR, "", describe_unforeseen(error))
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
@@ -95,12 +95,12 @@ class AgentDriver:
         try:
             return await self._conduct()
         except asyncio.CancelledError:
-            return self.result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
+            return self.result(StopReason.USER_STOPPED, "", STOPPED)
         except ActivityError as error:
             if is_cancelled(error):
-                return self.result(StopReason.USER_STOPPED, AgentReport(), STOPPED)
+                return self.result(StopReason.USER_STOPPED, "", STOPPED)
             why = f"{error.activity_type} failed: {reason_of(error)}"
-            return self.result(StopReason.PROVIDER_OUTAGE, AgentReport(), why)
+            return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
     async def _conduct(self) -> TaskResult:
         await self._begin()
@@ -116,9 +116,9 @@ class AgentDriver:
         run.inbox.closing = True
         run.inbox.clear()
         skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
-        report, problem = await self._conclude(run, strategy, reason)
-        run.note("run.finished", problem or report.summary or reason.value, outcome=reason.value)
-        return self.result(reason, report, problem)
+        summary, problem = await self._conclude(run, strategy, reason)
+        run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
+        return self.result(reason, summary, problem)
 
     async def _begin(self) -> None:
         now = self._host.now().timestamp()
@@ -126,13 +126,11 @@ class AgentDriver:
         if not self._request.packed_state:
             options = record_options(f"{self._request.task.id}/prepare", "keep what the agent was given")
             asked = PrepareAgentRequest(resolved=self._request.resolved)
-            entry = (await self._host.execute(activities.PREPARE_AGENT, asked, options)).resolved_entry
+            entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
         self.state = scoped_state(self._request, entry, now)
 
-    async def _conclude(
-        self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason
-    ) -> tuple[AgentReport, str]:
-        """Its report, within the time that is kept for it, and why there is less than there should be."""
+    async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
+        """Its summary, within the time that is kept for it, and why there is less than there should be."""
         problem = "" if reason in NATURAL_STOPS else STOP_REASON_TEXTS[reason]
         alarm = asyncio.ensure_future(self._ring(run))
         try:
@@ -140,7 +138,7 @@ class AgentDriver:
                 await analyze_without_model(run)
             return await strategy.conclude(run, reason), problem
         except Interrupted:
-            return AgentReport(), f"{problem}; {NO_TIME}" if problem else NO_TIME
+            return "", f"{problem}; {NO_TIME}" if problem else NO_TIME
         finally:
             alarm.cancel()
             run.inbox.clear()
@@ -149,7 +147,7 @@ class AgentDriver:
         await self._host.sleep(max(0.0, run.clock.remaining_seconds()), "until the agent must have answered")
         run.inbox.interrupt(StopReason.BUDGET_TIME)
 
-    def result(self, reason: StopReason, report: AgentReport, problem: str) -> TaskResult:
+    def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
         """Return what the agent brings back, made of what its state holds now."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
-        return task_result(self.state, self.state.counts(), reason, report, problem)
+        return task_result(self.state, self.state.counts(), reason, summary, problem)

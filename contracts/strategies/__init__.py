@@ -10,9 +10,7 @@ from contracts.strategies.built_in import (
 )
 from contracts.strategies.declared_strategies import (
     CLOSING_ROLES,
-    ENTRY_POINTS,
     PLANNED,
-    Needs,
     StrategyDeclaration,
     declaration,
     declare,
@@ -26,10 +24,8 @@ from contracts.strategies.declared_strategies import (
 
 __all__ = [
     "CLOSING_ROLES",
-    "ENTRY_POINTS",
     "FEWEST_SUB_QUERIES",
     "PLANNED",
-    "Needs",
     "StrategyDeclaration",
     "closing_calls",
     "declaration",

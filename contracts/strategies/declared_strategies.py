@@ -21,16 +21,6 @@ PLANNED: Final = ("living", "recursive")
 
 
 @dataclass(frozen=True)
-class Needs:
-    """Requirements of a strategy; a run that lacks one is refused, naming an alternative."""
-
-    model: bool = False
-    web: bool = False
-    tools: bool = False
-    """Models that call tools, where a model does its roles."""
-
-
-@dataclass(frozen=True)
 class StrategyDeclaration:
     """One strategy."""
 
@@ -42,7 +32,6 @@ class StrategyDeclaration:
     """Limits by depth: light, medium, extended."""
     expected_calls: Callable[[EffectiveLimits, bool], Mapping[str, tuple[int, int]]]
     """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
-    needs: Needs = field(default_factory=Needs)
     modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
     """Limits of the modes that it knows besides `deep`, whatever the depth."""
     scoped: bool = False

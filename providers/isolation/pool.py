@@ -121,7 +121,7 @@ class SubprocessPool:
 
 
 class KillableCalls:
-    """`IsolatedCalls` over a pool: a text that kills its child twice is given up."""
+    """Runs functions over a pool of children: a text that kills its child twice is given up."""
 
     def __init__(self, pool: SubprocessPool) -> None:
         self._pool = pool

@@ -18,7 +18,7 @@ from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
-from providers.interfaces import ContentStore, Corpora, ExtractedDocument, SourceReader, WebPages
+from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool, TaskFailed
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
@@ -144,7 +144,7 @@ class CachedReader:
     """A reader that fetches a page once a day, and its own codec for the cache. Failures are not cached."""
 
     def __init__(
-        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
+        self, reader: WebReader, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
     ) -> None:
         """`identity` gives the same text for addresses of the same page."""
         self._reader = reader
@@ -186,7 +186,7 @@ class CachedReader:
 class RoutedReader:
     """One reader for all sources: documents of a corpus from there, everything else from the web."""
 
-    def __init__(self, corpora: Corpora, web: SourceReader) -> None:
+    def __init__(self, corpora: Corpora, web: CachedReader) -> None:
         self._corpora = corpora
         self._web = web
 

@@ -55,7 +55,7 @@ class AnthropicSearch(WebSearch):
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request; its hits have no snippets.
 
-        An answer without results was paid, too: its cost is in `usage_of(error)`.
+        An answer without results was paid, too: its cost is in the `usage` of the error.
         """
         query = json.dumps({"query": shorten_query(request.text, 1_000)}, ensure_ascii=False)
         body = {

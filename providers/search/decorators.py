@@ -5,8 +5,9 @@ from typing import Final
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.interfaces import Limiter, SearchProvider
+from providers.interfaces import SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
+from providers.shared.limits import Limiter
 
 NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
     "patience_seconds"

@@ -68,8 +68,7 @@ NAMES: Final = tuple(strategy.name for strategy in JOINED)
 def _engines_of(strategy: StrategyDeclaration) -> list[str]:
     """With a model only where the fake endpoint knows what its roles would answer."""
     known = all(role.name in ROLES for role in strategy.roles)
-    without = [] if strategy.needs.model else [EngineKind.EXTRACTIVE.value]
-    return [*without, *([EngineKind.MODEL.value] if known else [])]
+    return [EngineKind.EXTRACTIVE.value, *([EngineKind.MODEL.value] if known else [])]
 
 
 ENGINES: Final = [(strategy.name, engine) for strategy in JOINED for engine in _engines_of(strategy)]

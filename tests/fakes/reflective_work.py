@@ -14,7 +14,6 @@ def classification(prompt: str) -> dict[str, Any]:
     direct = "hello" in question.lower() and "`direct`" in prompt
     return {
         "complexity": "moderate",
-        "follow_up_type": "new_topic",
         "route": "direct" if direct else "quick" if len(question.split()) <= 4 else "deep",
         "recommended_depth": "auto",
         "is_ambiguous": "it" in question.lower().split(),

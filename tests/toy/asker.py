@@ -62,7 +62,12 @@ GLOSSARY: Mapping[str, str] = {
 
 def draft(request: AskerInput, so_far: Transcript) -> TurnAnswer:
     """Without a model: look the word up, then what its answer refers to, then hand over all that was told."""
-    told = list(so_far.answered(request.answers))
+    following = [*(turn.answers for turn in so_far.turns[1:]), request.answers]
+    told = [
+        pair
+        for turn, given in zip(so_far.turns, following, strict=False)
+        for pair in zip(turn.calls, given, strict=True)
+    ]
     if not told:
         return scripted_turn((LOOK_UP.name, Word(word=request.word)), text="I begin with the word itself.")
     asked = {str(call.arguments.get("word")) for call, _ in told}

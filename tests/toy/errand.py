@@ -1,7 +1,6 @@
 """A toy scoped strategy: looks for its task as it stands, or for what it is given to ask, and says what it found."""
 
 from contracts.addresses import sub_query_id
-from contracts.agents import AgentReport
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.request import Depth
@@ -77,11 +76,7 @@ class ErrandStrategy:
         mark = Mark.DONE if position_of(state).looked else Mark.RUNNING
         return Progress(summary="looking", units=[UnitProgress(name="looking", label="look", mark=mark)])
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> AgentReport:
+    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
         del reason
         said = run.state.findings[0].statement if run.state.findings else "nothing was found"
-        return AgentReport(
-            summary=said[:200],
-            cited=list(run.state.evidence),
-            continuation={"queries": [n.text for n in run.state.plan.nodes]},
-        )
+        return said[:200]

@@ -22,7 +22,7 @@ from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.verification.passage_selection import select_passages
 from providers.verification.quantities import find_quantities
-from providers.verification.rules import check, find_hint
+from providers.verification.rules import check
 
 LANGUAGES: Final = ("en", "de")
 SAMPLE: Final = 4
@@ -54,7 +54,6 @@ def _texts(sign: str) -> list[str]:
 def _by_rules(text: str) -> None:
     for language in LANGUAGES:
         check(text, ["It took 5 days.", text], [text], language)
-        find_hint(text, [text], language)
         find_quantities(text, language)
         question_stems(text, language)
         select_passages([text], [text], language, most=3, most_of_a_text=2)

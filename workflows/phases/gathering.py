@@ -153,7 +153,6 @@ class Gathering:
             if identity in self._known or identity in self._reads or not self._may_read(hit):
                 continue
             first = self._identities.leader_of(hit)
-            self._identities.fix(identity)
             self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
             self._room[query.id] -= 1
             most -= 1
@@ -172,7 +171,7 @@ class Gathering:
             exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
             needs_title=not hit.title,
-            permission=run.permission(),
+            permitted=run.is_permitted,
             patience_seconds=patience,
         )
         async with self._reads_at_once:
@@ -217,12 +216,11 @@ class Gathering:
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
                 account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
         fresh.sort(key=lambda found: (places[found[1].sub_query_ids[0]], found[0].rank))
-        registry = register_sources(state.sources, state.aliases, fresh)
-        state.sources, state.aliases = registry.sources, registry.aliases
+        state.sources, state.aliases, dropped = register_sources(state.sources, state.aliases, fresh)
         counts = {query.id: (0, 0) for query in self._sub_queries}
         for _, source in fresh:
             new, duplicates = counts[source.sub_query_ids[0]]
-            if source.id in registry.dropped:
+            if source.id in dropped:
                 duplicates += 1
             elif source.status is SourceStatus.FULL:
                 new += 1

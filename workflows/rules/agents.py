@@ -9,15 +9,12 @@ from typing import Final
 from contracts.addresses import gap_id
 from contracts.agents import (
     AT_ONCE,
-    AgentFindings,
     AgentRecord,
-    AgentReport,
     AgentRequest,
     AgentShare,
     AgentTask,
     Ledger,
     TaskResult,
-    pack_contract,
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
@@ -25,8 +22,9 @@ from contracts.outcome import Counts
 from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
-from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
+from contracts.state_changes import pack_json
 from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 from workflows.rules.sub_queries import queries_to_analyze
@@ -47,16 +45,16 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
     resolved, task = state.resolution, record.task
-    # The reads of all agents together remain within the limit of their run.
-    reads = max(1, resolved.limits.max_parallel_reads // AT_ONCE)
-    parallel = {"max_parallel": resolved.limits.max_parallel, "max_parallel_reads": reads}
-    own = preset(task.strategy, resolved.depth).model_copy(update=parallel)
+    own = preset(task.strategy, resolved.depth).model_copy(
+        update={
+            "max_parallel": resolved.limits.max_parallel,
+            # The reads of all agents together remain within the limit of their run.
+            "max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE),
+            "max_searches_per_step": resolved.limits.max_searches_per_step,
+            "max_reads_per_step": resolved.limits.max_reads_per_step,
+        }
+    )
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
-    earlier = next((one for one in state.agents if one.task.id == task.continues), None)
-    before = AgentFindings()
-    if earlier and earlier.result:
-        before = findings_of_agent(state, earlier.result)
-        task = task.model_copy(update={"given": {**earlier.result.report.continuation, **task.given}})
     ledger = ledger_of(state, record)
     return AgentRequest(
         task=task,
@@ -65,8 +63,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         deadline_at=now + limits.deadline_seconds,
         approved_version=state.approved_version,
         lost_providers=state.lost_providers,
-        packed_ledger=pack_contract(ledger) if ledger != Ledger() else "",
-        packed_before=pack_contract(before) if before != AgentFindings() else "",
+        packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True)) if ledger != Ledger() else "",
     )
 
 
@@ -95,37 +92,23 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     )
 
 
+SHARED_WITH_AGENTS: Final = (
+    "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
+    "search corpus web tenant priority search_attributes canary exclude configuration_digest product_version egress"
+).split()
+"""Parts of a run's request that its agents get: how to search and with which engine, not the question."""
+
+
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
-    """Return the part of a run's request that an agent gets: how to search and with which engine, not the question."""
+    """Return the part of a run's request that an agent gets, with its task for a question."""
     return ResolvedResearch(
-        research_id=resolved.research_id,
+        **{name: getattr(resolved, name) for name in SHARED_WITH_AGENTS},
         query=task.text,
-        language=resolved.language,
         strategy=task.strategy,
-        mode=resolved.mode,
-        depth=resolved.depth,
-        engine=resolved.engine,
-        models=resolved.models,
-        model_host=resolved.model_host,
-        model_prices=resolved.model_prices,
-        reasoning_tokens=resolved.reasoning_tokens,
-        reasoning_tiers=resolved.reasoning_tiers,
-        providers=resolved.providers,
-        search=resolved.search,
-        corpus=resolved.corpus,
-        web=resolved.web,
         limits=limits,
         gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),
         verify=Verify.OFF,
-        checks=EffectiveChecks(),
-        tenant=resolved.tenant,
-        priority=resolved.priority,
-        search_attributes=resolved.search_attributes,
-        canary=resolved.canary,
-        exclude=resolved.exclude,
-        configuration_digest=resolved.configuration_digest,
-        product_version=resolved.product_version,
-        egress=resolved.egress,
+        constraints=resolved.constraints.model_copy(update={"audience": None, "region": None}),
     )
 
 
@@ -133,7 +116,6 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
     """Return the first state of an agent, at `now` (seconds since the epoch). Raises ValueError for broken requests."""
     if request.packed_state:
         return ResearchState.unpack(request.packed_state)
-    before = request.before()
     state = ResearchState(
         resolved=request.resolved,
         resolved_entry=resolved_entry,
@@ -145,12 +127,6 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
         started_at=request.started_at,
         clock_started_at=now,
         deadline_at=request.deadline_at,
-        sources={source.id: source for source in before.sources},
-        aliases=dict(before.aliases),
-        findings=before.findings,
-        evidence={item.id: item for item in before.evidence},
-        gaps=before.gaps,
-        notebook=list(before.notebook),
     )
     state.note_entry(resolved_entry)
     return state
@@ -189,99 +165,57 @@ def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
 
 
 def known_record(page: Source) -> ReadRecord:
-    """Return the record of a page of a ledger. Raises ValueError for a page that was not read."""
-    if page.text is None or page.content_hash is None:
-        raise ValueError("a page of a ledger was read")
-    return ReadRecord(
-        url=page.url,
-        title=page.title,
-        publisher=page.publisher,
-        content_hash=page.content_hash,
-        text=page.text,
-        pages=page.pages,
-        quality=page.found_quality or page.quality,
-        quality_reason=page.quality_reason,
-        best_quality=page.best_quality,
-        cached=True,
-        entry=page.entry,
-    )
+    """Return the record of a page of a ledger."""
+    same = ("url", "title", "publisher", "content_hash", "text", "pages", "quality_reason", "best_quality", "entry")
+    values = {name: getattr(page, name) for name in same}
+    return ReadRecord(quality=page.found_quality or page.quality, cached=True, **values)
 
 
 # --- the result ----------------------------------------------------------------------------------------------------
+FOUND: Final = (
+    "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
+    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded"
+).split()
+"""Parts of an agent's state that its run takes over."""
+
+
 def task_result(
-    state: ResearchState, counts: Counts, reason: StopReason, report: AgentReport, problem: str = ""
+    state: ResearchState, counts: Counts, reason: StopReason, summary: str, problem: str = ""
 ) -> TaskResult:
     """Return the result of an agent: everything in its own state."""
-    findings = AgentFindings(
-        sources=list(state.sources.values()),
-        aliases=state.aliases,
-        findings=state.findings,
-        evidence=list(state.evidence.values()),
-        gaps=state.gaps,
-        queries=state.query_ledger,
-        notebook=state.notebook,
-        unanalyzed=bool(queries_to_analyze(state)),
-        duplicates=state.duplicates,
-        documents_searched=state.documents_searched,
-        term_documents=state.term_documents,
-        lost_providers=state.lost_providers,
-    )
+    found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
-        agent_id=state.scope,
-        task=state.resolved.query if state.resolved else "",
         stop_reason=reason,
         problem=problem,
-        report=report,
+        summary=summary,
         finding_ids=[finding.id for finding in state.findings],
         source_ids=[source.id for source in state.readable_sources()],
         gap_ids=[gap.id for gap in state.unaddressed_gaps()],
         counts=counts,
         usage=state.usage.model_copy(update={"active_seconds": 0.0}),
         usage_by_role=state.usage_by_role,
-        engine_by_role=state.engine_by_role,
-        models_used=state.models_used,
-        prompt_versions=state.prompt_versions,
-        degraded=state.degraded,
         failed_branches=state.failed_branches,
-        packed=pack_contract(findings),
-    )
-
-
-def findings_of_agent(state: ResearchState, result: TaskResult) -> AgentFindings:
-    """Return the findings of an earlier agent of this run, as they are in the state now."""
-    finding_ids, source_ids, gap_ids = set(result.finding_ids), set(result.source_ids), set(result.gap_ids)
-    findings = [finding for finding in state.findings if finding.id in finding_ids]
-    passages = {key for finding in findings for key in finding.evidence_ids} | set(result.report.cited)
-    return AgentFindings(
-        sources=[source for source in state.sources.values() if source.id in source_ids],
-        aliases={url: name for url, name in state.aliases.items() if name in source_ids},
-        findings=findings,
-        evidence=[item for item in state.evidence.values() if item.id in passages],
-        gaps=[gap for gap in state.gaps if gap.id in gap_ids],
+        packed=found.pack(),
     )
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
-def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> set[str]:
-    """Take over the results of an agent; the ids of passages that were dropped because other ones have them.
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> None:
+    """Take over the results of an agent.
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
-    found, node = result.findings(), task.plan_node
-    clashing = state.clashing_ids(found.evidence)
-    state.evidence = {item.id: item for item in found.evidence if item.id not in clashing} | state.evidence
+    found, node = ResearchState.unpack(result.packed) if result.packed else ResearchState(), task.id
+    state.evidence = found.evidence | state.evidence
     known = {finding.id for finding in state.findings}
     of_agent = {"sub_query_id": node, "iteration": state.iteration}
-    state.findings = state.findings + [
-        finding.model_copy(update=of_agent)
-        for finding in found.findings
-        if finding.id not in known and clashing.isdisjoint(finding.evidence_ids)
-    ]
+    fresh = [finding.model_copy(update=of_agent) for finding in found.findings if finding.id not in known]
+    state.findings = [*state.findings, *fresh]
     if not result.is_stub:
         state.gaps = _merge_gaps(state, found, node)
     new_sources = _merge_sources(state, found, node)
     _merge_node(state, task, result, found, new_sources)
-    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.queries)]
+    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.query_ledger)]
     for entry in found.notebook:
         state.note_entry(entry)
     state.duplicates += found.duplicates
@@ -289,15 +223,14 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
         state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
-    state.engine_by_role = {**state.engine_by_role, **result.engine_by_role}
-    state.prompt_versions = {**state.prompt_versions, **result.prompt_versions}
-    state.models_used = _union(state.models_used, result.models_used)
-    state.degraded = _union(state.degraded, _notes_of(task, result.degraded))
+    state.engine_by_role = {**state.engine_by_role, **found.engine_by_role}
+    state.prompt_versions = {**state.prompt_versions, **found.prompt_versions}
+    state.models_used = _union(state.models_used, found.models_used)
+    state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
-    return clashing
 
 
-def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[Gap]:
+def _merge_gaps(state: ResearchState, found: ResearchState, node: str) -> list[Gap]:
     """Return the gaps of run and agent; gaps of an earlier agent for this task that are not stated again are closed."""
     origin, stated = f"sub_query:{node}", {gap.id for gap in found.gaps}
     of_node = {"origin": origin, "iteration": state.iteration}
@@ -312,10 +245,10 @@ def _merge_gaps(state: ResearchState, found: AgentFindings, node: str) -> list[G
     return list(gaps.values())
 
 
-def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int:
+def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int:
     """Take over sources, with the node among their sub-queries; the number of newly readable ones."""
     sources, new = dict(state.sources), 0
-    for source in found.sources:
+    for source in found.sources.values():
         known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
         owners = _union(known.sub_query_ids if known else [], [node])
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
@@ -334,9 +267,9 @@ def _merge_sources(state: ResearchState, found: AgentFindings, node: str) -> int
     return new
 
 
-def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: AgentFindings, new: int) -> None:
+def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
     """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
-    node = next((node for node in state.plan.nodes if node.id == task.plan_node), None)
+    node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
@@ -347,13 +280,13 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
         "error": result.problem if result.is_stub else None,
         "finding_count": len(_union(of_node, result.finding_ids)),
-        "result_count": node.result_count + sum(record.found for record in found.queries),
+        "result_count": node.result_count + sum(record.found for record in found.query_ledger),
         "new_source_count": node.new_source_count + new,
         "duplicate_count": node.duplicate_count + found.duplicates,
         "stated_gaps": list(stated),
     }
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
-    if not found.unanalyzed:
+    if not queries_to_analyze(found):
         state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
 
 

@@ -5,7 +5,6 @@ same content.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from contracts.addresses import canonical_url, doi_of, source_id
@@ -18,18 +17,14 @@ LEAST_CONTENT: Final = 200
 
 # --- before reading ------------------------------------------------------------------------------------------------
 class Identities:
-    """Maps hits to source ids, in constant time. Hits are added in sub-query and rank order."""
+    """Maps hits to source ids. Hits are added in sub-query and rank order."""
 
     def __init__(
         self, sources: Mapping[str, Source], aliases: Mapping[str, str], hits: Iterable[SearchHit] = ()
     ) -> None:
         self._ids: dict[str, str] = dict(aliases)
         """Canonical URL or DOI → id."""
-        self._joined: dict[str, str] = {}
-        """Id of a hit → id of the earlier hit that turned out to be the same source."""
         self._leaders: dict[str, SearchHit] = {}
-        self._fixed = set(sources)
-        self._places = {identity: place for place, identity in enumerate(sources)}
         for source in sources.values():
             for url in (source.url, *source.aliases):
                 self._ids.setdefault(canonical_url(url), source.id)
@@ -42,45 +37,18 @@ class Identities:
 
     def add(self, hit: SearchHit) -> None:
         """Add a hit that comes after all earlier ones."""
-        keys = _keys(hit)
-        found = dict.fromkeys(self._root(self._ids[key]) for key in keys if key in self._ids)
-        fixed = [identity for identity in found if identity in self._fixed]
-        # Two fixed sources remain two: the address decides between them. Else the earliest gives its id.
-        identity = fixed[0] if fixed else min(found, key=self._places.__getitem__, default=self._free_id(hit.url))
-        for other in found:
-            if other != identity and other not in self._fixed:
-                self._joined[other] = identity
-        self._places.setdefault(identity, len(self._places))
+        identity = self.identity_of(hit)
         self._leaders.setdefault(identity, hit)
-        for key in keys:
+        for key in _keys(hit):
             self._ids.setdefault(key, identity)
-
-    def fix(self, identity: str) -> None:
-        """Rule out that a later hit makes this source a part of another one."""
-        self._fixed.add(identity)
 
     def identity_of(self, hit: SearchHit) -> str:
         """Return the id of a hit's source: that of a known one, else that of the first hit of the same URL or DOI."""
-        for key in _keys(hit):
-            if key in self._ids:
-                return self._root(self._ids[key])
-        return self._free_id(hit.url)
+        return next((self._ids[key] for key in _keys(hit) if key in self._ids), source_id(hit.url))
 
     def leader_of(self, hit: SearchHit) -> SearchHit:
         """Return the first hit of the same source: its address is read, and gives a new source its id."""
         return self._leaders.get(self.identity_of(hit), hit)
-
-    def _free_id(self, url: str) -> str:
-        """Return an unused id for a new address, even if the hash of another page is the same."""
-        identity = source_id(url)
-        while identity in self._places:
-            identity = source_id(f"{identity} {canonical_url(url)}")
-        return identity
-
-    def _root(self, identity: str) -> str:
-        while identity in self._joined:
-            identity = self._joined[identity]
-        return identity
 
 
 def _keys(hit: SearchHit) -> list[str]:
@@ -94,27 +62,17 @@ def _doi_key(url: str, doi: str | None) -> str:
 
 
 # --- after reading -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Registry:
-    """All sources after a round of reading."""
-
-    sources: dict[str, Source]
-    """The known ones first, with additions from their duplicates."""
-    aliases: dict[str, str]
-    """Canonical URL → source id."""
-    dropped: dict[str, str]
-    """Id of a duplicate → id of the source that it turned out to be."""
-
-
 def register_sources(
     sources: Mapping[str, Source], aliases: Mapping[str, str], fresh: Sequence[tuple[SearchHit, Source]]
-) -> Registry:
-    """Add sources that were read, in their final order; a duplicate of a known source joins that one instead."""
-    registered, known_as, dropped = dict(sources), dict(aliases), {}
+) -> tuple[dict[str, Source], dict[str, str], dict[str, str]]:
+    """Add sources that were read, in their final order; a duplicate of a known source joins that one instead.
+
+    Returns the sources, the known ones first; the source id of each canonical URL; the source that a duplicate joined.
+    """
+    registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
     owners: dict[str, str] = {}
     for source in sources.values():
-        for mark in _marks(source):
-            owners.setdefault(mark, source.id)
+        owners = dict.fromkeys(_marks(source), source.id) | owners
     for hit, found in fresh:
         redirected = canonical_url(hit.url) != canonical_url(found.url)
         urls = dict.fromkeys([*found.aliases, *([hit.url] if redirected else [])])
@@ -125,11 +83,10 @@ def register_sources(
             dropped[source.id] = same
         else:
             registered[source.id] = source
-            for mark in _marks(source):
-                owners.setdefault(mark, source.id)
+            owners = dict.fromkeys(_marks(source), source.id) | owners
         for url in (hit.url, found.url):
             known_as.setdefault(canonical_url(url), same)
-    return Registry(registered, known_as, dropped)
+    return registered, known_as, dropped
 
 
 def join(source: Source, duplicate: Source) -> Source:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from contracts.addresses import gap_id
-from contracts.evidence import ASKED_BY_PERSON, Finding, Gap
+from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, ProposedGap
 from contracts.state import ResearchState
@@ -74,22 +74,10 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
     ]
 
 
-def after_analysis(gaps: list[Gap], queries: Iterable[PlanNode], findings: Iterable[Finding]) -> list[Gap]:
-    """Close the gaps whose follow-up brought findings; one attempt without any makes a gap unaddressable."""
-    found: dict[str, list[str]] = {query.gap_id: [] for query in queries if query.gap_id}
-    gap_of = {query.id: query.gap_id for query in queries}
-    for finding in findings:
-        gap = gap_of.get(finding.sub_query_id or "")
-        if gap:
-            found[gap].append(finding.id)
-    return [_close(gap, found[gap.id]) if gap.id in found else gap for gap in gaps]
-
-
-def _close(gap: Gap, finding_ids: list[str]) -> Gap:
-    if gap.status is not GapStatus.OPEN:
-        return gap
-    status = GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE
-    return gap.model_copy(update={"status": status, "resolved_by": finding_ids})
+def after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]) -> list[Gap]:
+    """Close the gap of this id by the findings of its follow-up; one attempt without any makes it unaddressable."""
+    update = {"status": GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE, "resolved_by": finding_ids}
+    return [one.model_copy(update=update) if one.id == gap and one.status is GapStatus.OPEN else one for one in gaps]
 
 
 # --- assessments of a refiner --------------------------------------------------------------------------------------

@@ -1,20 +1,19 @@
 """Comparison of queries, over iterations and parallel branches. Pure.
 
-Two queries are one if their words are the same in the same order, but for articles, auxiliaries, case and plurals. A
-new question that is dropped loses an answer, a repeated one costs one search: in doubt they are two.
+Two queries are one if their words are the same in the same order, whatever their case and punctuation. A new question
+that is dropped loses an answer, a repeated one costs one search: in doubt they are two.
 """
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from contracts.addresses import normalize, normalized_text
+from contracts.addresses import normalize
 from contracts.evidence import QueryOutcome, QueryRecord
 from contracts.plan import PlanNode
 
 PUNCTUATION: Final = ".,;:!?¿¡\"'()[]{}<>“”„‘’«»‹›…–—·|/\\*_~`。、「」『』،؛؟।॥"
 """Removed around words, not within: a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
-EMPTY_WORDS: Final = frozenset("a an the is are was were be been being do does did has have had please".split())
 
 
 def record_of(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
@@ -56,9 +55,8 @@ def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]
 
 
 def same_query(one: str, other: str) -> bool:
-    """Return true if two queries ask the same. Symmetric and reflexive."""
-    # Texts with one sub-query id are one query.
-    return normalized_text(one) == normalized_text(other) or _compared_words(one) == _compared_words(other)
+    """Return true if two queries ask the same."""
+    return normalized_query(one) == normalized_query(other)
 
 
 @lru_cache(maxsize=2_048)
@@ -66,17 +64,3 @@ def normalized_query(text: str) -> str:
     """Return the words of a query in order, without case, white space and punctuation."""
     words = (word.rstrip(PUNCTUATION + "-").lstrip(PUNCTUATION) for word in normalize("NFKC", text).casefold().split())
     return " ".join(filter(None, words))
-
-
-def _compared_words(text: str) -> list[str]:
-    words = normalized_query(text).split()
-    return [_singular(word) for word in words if word not in EMPTY_WORDS] or words
-
-
-def _singular(word: str) -> str:
-    """Cut off an English plural; workflows have no stemmer."""
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word

@@ -71,13 +71,6 @@ def follow_ups(
     return fresh
 
 
-def follow(state: ResearchState, fresh: Sequence[PlanNode]) -> None:
-    """Add sub-queries to the plan; one that had failed before takes its old place and is analyzed again."""
-    state.plan = state.plan.with_nodes(*fresh)
-    again = {query.id for query in fresh}
-    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
-
-
 # --- the rest of the work ------------------------------------------------------------------------------------------
 def skip_unfinished(state: ResearchState, reason: str) -> None:
     """Skip the unfinished nodes because the run ends; a resumed run does them."""

@@ -60,8 +60,7 @@ class ResearchRun(RunContext):
         transcript of the turn before and an answer to each of its calls. Raises as `ask` does.
         """
         output = await self._caller.ask(role, step, request, engine, at or self.moment())
-        for stored in (*(answer.entry for answer in request.answers), output.transcript.hash):
-            self.state.note_entry(stored)
+        self.state.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
         return output

@@ -236,9 +236,7 @@ class Agents:
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put what an agent found into the state of the run."""
         run = self._run
-        dropped = merge_agent(run.state, self._of(agent).task, result)
-        if dropped:
-            run.note_clashing(dropped)
+        merge_agent(run.state, self._of(agent).task, result)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         kept = result.model_copy(update={"packed": ""})
         self._change(agent, status=status, result=kept, ended_at=run.now_text())
@@ -247,14 +245,14 @@ class Agents:
         elif result.problem:
             run.degrade(f"{agent}: {result.problem}")
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
-        summary = result.problem or result.report.summary
+        summary = result.problem or result.summary
         run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
         self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
         """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
         plan = self._run.state.plan
-        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.plan_node]
+        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.id]
         self._run.state.plan = plan.with_nodes(*mine)
 
     def _refusal(self, share: AgentShare) -> StopReason | None:
@@ -278,10 +276,8 @@ class Agents:
 
 def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
     """A result in the place of one; what an earlier start of the agent had used stays known."""
-    task, used = record.task, record.result
+    used = record.result
     return TaskResult(
-        agent_id=task.id,
-        task=task.text,
         stop_reason=reason,
         problem=problem,
         is_stub=True,

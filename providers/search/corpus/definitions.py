@@ -70,7 +70,7 @@ class CorpusRegistry:
             return self._configured[name]
         data = self._registered.read(name) if re.fullmatch(NAME, name) else None
         if data is None:
-            raise CorpusUnknown("no corpus of that name is known here")
+            raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
         try:
             return CorpusDefinition.model_validate_json(data)
         except ValueError as error:

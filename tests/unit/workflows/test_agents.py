@@ -111,43 +111,33 @@ async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
 
 
 async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
-    """No word of question, plan, guidance, prompt, context, metadata or another task is in what it is given (S3-009)."""
-    world = World(tmp_path)
-    run = await run_of(world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"})
-    run.state.resolved = run.resolved.model_copy(
-        update={
-            "query": "the quokka question",
-            "context": [Turn(question="quokka", answer="quokka")],
-            "audience": "quokka keepers",
-            "region": "quokka land",
-            "sections": ["Quokka"],
-        }
-    )
-    run.state.plan = run.state.plan.model_copy(update={"brief": "a quokka plan"})
-    run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
-    await run.spawn(errands(*TASKS))
+    """No word of question, plan, guidance or another task is in what it, or a model for it, is given (S3-009, S3-010)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        run = await run_of(world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"})
+        run.state.resolved = run.resolved.model_copy(
+            update={
+                "query": "the quokka question",
+                "context": [Turn(question="quokka", answer="quokka")],
+                "audience": "quokka keepers",
+                "region": "quokka land",
+                "sections": ["Quokka"],
+            }
+        )
+        run.state.plan = run.state.plan.model_copy(update={"brief": "a quokka plan"})
+        run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
+        results = await run.spawn(errands(*TASKS))
+        await world.close()
     for request, task in zip(host_of(run).agents, TASKS, strict=True):
         text = request.model_dump_json()
         assert "quokka" not in text.casefold()
         assert [other for other in TASKS if other in text] == [task]
         assert request.resolved.canary == run.resolved.canary != ""
-
-
-async def test_planted_words_reach_no_request_to_a_model(tmp_path: Path) -> None:
-    """What a model is asked for an agent holds its task, and no word of the question (S3-009, S3-010)."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        run = await run_of(world, system_prompt="the quokka prompt")
-        run.state.resolved = run.resolved.model_copy(update={"query": "the quokka question"})
-        results = await run.spawn(errands(*TASKS))
-        assert api.requests
-        for request in api.requests:
-            body = json.dumps(request.body)
-            assert "quokka" not in body
-            assert sum(task in body for task in TASKS) == 1
-        await world.close()
+    bodies = [json.dumps(request.body) for request in api.requests]
+    assert len(bodies) == run.state.usage.model_calls == 3
+    assert not any("quokka" in body for body in bodies)
+    assert all(sum(task in body for task in TASKS) == 1 for body in bodies)
     assert all(result.usage.model_calls == 1 for result in results)
-    assert run.state.usage.model_calls == 3
 
 
 async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
@@ -169,12 +159,12 @@ async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
 
 
 async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
-    """A later agent takes pages from the ledger, asks in the earlier words, and cannot change it (S3-050, S3-059)."""
+    """A later agent uses pages and answers of the ledger, and cannot change it (S3-011, S3-048, S3-050, S3-059)."""
     world = World(tmp_path)
     run = await run_of(world)
     await run.spawn(errands(TASKS[0]))
     read, known = len(world.corpus.reads), set(run.state.sources)
-    again = "How does the engine prevent the transaction ID wraparound?"
+    again = "how does the engine prevent transaction ID wraparound"
     tasks = [AgentTask(id=f"agent-{n}", text=text, strategy="errand") for n, text in ((2, again), (3, TASKS[1]))]
     results = await run.spawn(tasks)
     assert len(world.corpus.reads) == read
@@ -226,7 +216,7 @@ async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
     (result,) = await work
     assert result.stop_reason is StopReason.BUDGET_TIME
     assert not result.is_stub
-    assert result.report.summary == "nothing was found"
+    assert result.summary == "nothing was found"
     assert "time limit" in result.problem
     assert run.state.agents[0].status is AgentStatus.DONE
 
@@ -307,21 +297,6 @@ async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Pat
         assert run.state.usage.input_tokens == used.input_tokens
         assert len({finding.id for finding in run.state.findings}) == len(run.state.findings)
         await world.close()
-
-
-async def test_an_agent_goes_on_where_an_earlier_one_ended(tmp_path: Path) -> None:
-    """It begins with the findings, sources and notes of the one that it continues (S3-011, S3-048)."""
-    world = World(tmp_path)
-    run = await run_of(world)
-    (first,) = await run.spawn(errands(TASKS[0]))
-    read = len(world.corpus.reads)
-    task = AgentTask(id="agent-2", text=TASKS[1], strategy="errand", continues="agent-1")
-    (second,) = await run.spawn([task])
-    request = host_of(run).agents[1]
-    assert request.task.given == {"queries": [TASKS[0]]}
-    assert [finding.id for finding in request.before().findings] == first.finding_ids
-    assert set(first.finding_ids) <= set(second.finding_ids)
-    assert len(world.corpus.reads) == read
 
 
 async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:

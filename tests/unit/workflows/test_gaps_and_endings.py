@@ -1,5 +1,7 @@
 """The life of gaps, and how runs end."""
 
+from typing import Any
+
 import pytest
 
 from contracts import failures
@@ -31,20 +33,13 @@ def test_a_gap_is_not_opened_twice() -> None:
     assert [gap.description for gap in gaps.open_gaps(made, drafts, "analysis")] == ["And memory"]
 
 
-def test_evidence_for_a_follow_up_closes_its_gap() -> None:
-    """A finding from a sub-query of origin gap:<id> addresses the gap (C0-25)."""
-    hole = states.gap("locks")
-    query = states.sub_query("how locks work", origin=f"gap:{hole.id}")
-    closed = gaps.after_analysis([hole], [query], [states.finding("x", sub_query_id=query.id)])
-    assert closed[0].status is GapStatus.ADDRESSED
-    assert closed[0].resolved_by
-
-
-def test_one_attempt_without_evidence_makes_a_gap_unaddressable() -> None:
-    """It is not tried for ever (C0-25)."""
-    hole = states.gap("locks")
-    query = states.sub_query("how locks work", origin=f"gap:{hole.id}")
-    assert gaps.after_analysis([hole], [query], [])[0].status is GapStatus.UNADDRESSABLE
+def test_a_follow_up_closes_its_gap_with_findings_or_without() -> None:
+    """Findings address it; one attempt without any makes it unaddressable, so it is not tried for ever (C0-25)."""
+    hole, other = states.gap("locks"), states.gap("waits")
+    addressed, untouched = gaps.after_follow_up([hole, other], hole.id, ["f-1"])
+    assert (addressed.status, addressed.resolved_by) == (GapStatus.ADDRESSED, ["f-1"])
+    assert untouched == other
+    assert gaps.after_follow_up([hole], hole.id, [])[0].status is GapStatus.UNADDRESSABLE
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:
@@ -64,7 +59,7 @@ def test_what_a_person_asked_for_is_looked_for_once() -> None:
     kept = gaps.apply_assessments([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
     assert kept == [wish]
     assert gaps.asked_for(kept)
-    tried = gaps.after_analysis(kept, [states.sub_query("locks", origin=f"gap:{wish.id}")], [])
+    tried = gaps.after_follow_up(kept, wish.id, [])
     assert not gaps.asked_for(tried)
 
 
@@ -81,11 +76,6 @@ def answered_state(**changes: object):
         "draft": states.draft(),
     }
     return states.state(**(base | changes))
-
-
-def test_completed_needs_no_high_quality() -> None:
-    """Quality gates do not decide the outcome (C0-24)."""
-    assert outcome_of(QUESTION, answered_state(), StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 
 @pytest.mark.parametrize(
@@ -170,46 +160,50 @@ def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 
+FAULTS = [
+    {"draft": states.draft(50)},
+    {"draft": states.draft(has_headings=False)},
+    {"draft": states.draft(unresolved_markers=["ev-unknown"])},
+    {"draft": states.draft(evidence_ids=[])},
+    {"failed_branches": ["planner: InvalidModelOutput"]},
+    {"fallbacks": {"analyzer": 1}},
+]
+CUT_SHORT = [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_COST, StopReason.USER_STOPPED]
+
+
 @pytest.mark.parametrize(
-    "reason", [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_COST, StopReason.USER_STOPPED]
+    ("changes", "reason", "outcome"),
+    [
+        ({}, StopReason.NO_OPEN_GAPS, Outcome.COMPLETED),
+        *((fault, StopReason.NO_OPEN_GAPS, Outcome.PARTIAL) for fault in FAULTS),
+        *(({}, reason, Outcome.PARTIAL) for reason in CUT_SHORT),
+        ({"findings": []}, StopReason.NO_EVIDENCE, Outcome.EMPTY),
+        ({"findings": []}, StopReason.BUDGET_TIME, Outcome.TIMED_OUT),
+    ],
 )
-def test_a_run_that_was_cut_short_is_partial(reason: StopReason) -> None:
-    """A limit hit or a stop is never `completed` (C0-24, X-4)."""
-    made = answered_state()
-    assert outcome_of(QUESTION, made, reason) is Outcome.PARTIAL
-    assert completeness_of(made, Outcome.PARTIAL) is Completeness.PARTIAL
-    assert any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
-    made.draft = None
-    assert not any("from what was there" in line for line in limitations_of(QUESTION, made, reason))
-
-
-def test_a_failed_branch_is_not_completed() -> None:
-    """Work that failed shows in the outcome (C0-24)."""
-    assert outcome_of(
-        QUESTION, answered_state(failed_branches=["planner: InvalidModelOutput"]), StopReason.NO_OPEN_GAPS
-    ) is (Outcome.PARTIAL)
-
-
-def test_nothing_found_is_empty_not_completed() -> None:
-    """Searched, and nothing answers: `empty`, with the reason no_evidence."""
-    made = answered_state(findings=[])
-    assert stop_reason_of(made, StopReason.NO_OPEN_GAPS) is StopReason.NO_EVIDENCE
-    assert outcome_of(QUESTION, made, StopReason.NO_EVIDENCE) is Outcome.EMPTY
-    assert completeness_of(made, Outcome.EMPTY) is Completeness.EMPTY
+def test_the_outcome_follows_from_what_is_missing(
+    changes: dict[str, Any], reason: StopReason, outcome: Outcome
+) -> None:
+    """Quality gates do not decide it; a faulty report, failed work, a fallback, a limit and a stop do (C0-24, X-4,
+    S0-032).
+    """
+    made = answered_state(**changes)
+    assert outcome_of(QUESTION, made, reason) is outcome
+    lines = limitations_of(QUESTION, made, reason)
+    assert any("from what was there" in line for line in lines) is (reason in CUT_SHORT)
+    assert any(line.startswith("The report did not pass its check: ") for line in lines) is ("draft" in changes)
+    complete = {Outcome.COMPLETED: Completeness.FULL, Outcome.PARTIAL: Completeness.PARTIAL}
+    assert completeness_of(made, outcome) is complete.get(outcome, Completeness.EMPTY)
 
 
 def test_an_outage_is_not_an_empty_answer() -> None:
     """If no search succeeded, nobody can say that nothing answers: failed (C0-13)."""
+    searched = answered_state(findings=[])
+    assert stop_reason_of(searched, StopReason.NO_OPEN_GAPS) is StopReason.NO_EVIDENCE
     failed = states.sub_query("a question", status=NodeStatus.FAILED)
     made = answered_state(findings=[], plan=states.plan(failed), failed_branches=["search"])
     reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
-    assert reason is StopReason.PROVIDER_OUTAGE
-    assert outcome_of(QUESTION, made, reason) is Outcome.FAILED
-
-
-def test_out_of_time_without_anything_is_timed_out() -> None:
-    """A deadline with nothing to show is `timed_out` (S0-032)."""
-    assert outcome_of(QUESTION, states.state(), StopReason.BUDGET_TIME) is Outcome.TIMED_OUT
+    assert (reason, outcome_of(QUESTION, made, reason)) == (StopReason.PROVIDER_OUTAGE, Outcome.FAILED)
 
 
 def test_passages_are_completed_whatever_is_not_answered() -> None:
@@ -219,9 +213,3 @@ def test_passages_are_completed_whatever_is_not_answered() -> None:
     made.plan = states.plan(*made.plan.nodes, silent)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     assert not limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
-
-
-def test_a_role_that_fell_back_makes_it_partial() -> None:
-    """What a run with a model did without it is named among what is degraded, and is no completed work."""
-    made = answered_state(fallbacks={"analyzer": 1})
-    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL

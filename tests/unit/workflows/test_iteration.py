@@ -108,14 +108,6 @@ def test_refinement_iterates_only_with_a_new_follow_up() -> None:
     assert after(follow_up, recommended=False) is Action.COMPLETE
 
 
-def test_iterations_count_up_by_one() -> None:
-    """They start at 1 and keep sources, findings and gaps (S0-023, S0-026)."""
-    made = states.state(sources=states.sources(states.source("corpus:m/a")), findings=[states.finding("kept")])
-    before = made.iteration
-    made.start_new_iteration()
-    assert (before, made.iteration, len(made.sources), len(made.findings)) == (1, 2, 1, 1)
-
-
 PAGE = states.source("https://blog.example/a", quality=Quality.MEDIUM)
 ONLY = states.source("corpus:m/only")
 WEB = states.resolved(web=True)

@@ -36,13 +36,6 @@ async def resume(world: World, state: ResearchState, **fields: Any) -> ResearchS
     return later
 
 
-# --- units -----------------------------------------------------------------------------------------------------------
-
-
-class NewHistory(Exception):
-    """The history begins anew here."""
-
-
 # --- people ----------------------------------------------------------------------------------------------------------
 
 
@@ -110,40 +103,10 @@ async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypa
         await driver.conduct()
         await world.close()
     turns = requests_of(api, "orchestrator")
-    assert "The plan has a step more, as the person who asked wants it: 4. " in str(turns[1]["messages"][-1])
+    assert "4. Please also look at base backups (the person who asked wants this)" in str(turns[1]["messages"][-1])
+    assert "The person who asked wants more" in str(turns[-1])
     assert len(state.agents) == 2
     assert [step.status for step in state.plan.steps] == [NodeStatus.COMPLETED] * 4
-
-
-async def test_a_wish_that_a_model_sends_nobody_for_is_researched_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asked for the report again and again, the run tells what the person wants, then rules send an agent for it."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        if not made:
-            return blocks(body, ("research_agent", {"task": TASKS[0], "steps": [1]}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state, inbox = await begin(world, strategy="orchestrator"), Inbox()
-        driver = Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy())
-        for _ in range(2):
-            await driver.step()
-        inbox.steering.append(WISH)
-        await driver.conduct()
-        await world.close()
-    assert "The person who asked wants these, so send an agent for each: 4." in str(requests_of(api, "orchestrator"))
-    assert [record.task.text for record in state.agents] == [TASKS[0], WISH]
-    assert [step.status for step in state.plan.steps] == [
-        NodeStatus.COMPLETED,
-        NodeStatus.SKIPPED,
-        NodeStatus.SKIPPED,
-        NodeStatus.COMPLETED,
-    ]
 
 
 # --- agents that fail ------------------------------------------------------------------------------------------------
@@ -167,9 +130,6 @@ async def test_a_failed_agent_is_told_and_the_others_count(tmp_path: Path, monke
     assert state.citations
     assert len([record for record in state.agents if record.result and record.result.finding_ids]) == 2
     assert state.result.outcome is Outcome.PARTIAL or state.degraded
-
-
-# --- limits ----------------------------------------------------------------------------------------------------------
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

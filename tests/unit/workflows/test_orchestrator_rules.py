@@ -1,43 +1,34 @@
 """The rules of the strategy `orchestrator`: cycles, tasks, reports, numbers, judgements."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.agents import AgentRecord, AgentTask
+from contracts.agents import AgentRecord, AgentTask, TaskResult
 from contracts.evidence import Finding
-from contracts.orchestrator_roles import OutlinedStep
 from contracts.plan import Plan
 from contracts.presets import preset
 from contracts.request import Depth
-from contracts.vocabulary import AgentStatus, Confidence, NodeStatus
+from contracts.vocabulary import AgentStatus, Confidence, NodeStatus, StopReason
 from tests.fakes import states
-from workflows.strategies.orchestrator.agent_reports import (
-    IntermediateReport,
-    Line,
-    collapse,
-    remarks_on,
-    report_of,
-    tokens_of,
-)
+from workflows.strategies.orchestrator.agent_reports import remarks_on, report_of, tokens_of
 from workflows.strategies.orchestrator.plan import (
+    OrchestratorPosition,
     deciding_cycles,
     problem_of,
     resumed_plan,
-    step_node,
     task_node,
     unserved,
-    with_steps_updated,
+    with_step_statuses,
 )
+from workflows.strategies.units import step_node
 
 
 def finding(statement: str, *sources: str, **changes: object) -> Finding:
     """A finding with one passage."""
     return states.finding(statement, id=f"f-{statement}", source_ids=list(sources), evidence_ids=["ev-1"], **changes)
-
-
-def steps(*texts: str) -> list[OutlinedStep]:
-    return [OutlinedStep(step=text) for text in texts]
 
 
 # --- cycles ----------------------------------------------------------------------------------------------------------
@@ -90,7 +81,6 @@ def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
         ("Compare the previous report with newer sources", "previous report"),
         ("vacuum", "too short"),
         ("", "too short"),
-        ("word " * 2_000, "longer than"),
     ],
 )
 def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
@@ -99,54 +89,45 @@ def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------
-def test_a_report_is_statements_with_numbers_of_its_own() -> None:
-    """No title, no section, no conclusion; documents are numbered from 1 (S3-006, S3-023, S3-039)."""
-    report = report_of([finding("A is so.", "src-a"), finding("B too.", "src-b", "src-a")])
-    assert report.text() == "A is so. [1]\nB too. [2][1]"
-    assert report.documents == {1: "src-a", 2: "src-b"}
-    assert report.omitted == 0
-
-
 def test_what_has_no_room_in_a_report_is_counted() -> None:
     """At most 10,000 tokens; the surest findings stay, in their order, and every loss is known (S3-051)."""
     long = [finding(f"{number} " + "word " * 100, f"src-{number}") for number in range(100)]
     unsure = finding("0 unsure " + "word " * 100, "src-u", confidence=Confidence.SPECULATION)
     report = report_of([unsure, *long])
-    assert tokens_of(report.text()) <= 10_000
-    assert 0 < report.omitted == 101 - len(report.lines)
-    assert "unsure" not in report.text()
-    assert [line.statement for line in report.lines] == [one.statement for one in long[: len(report.lines)]]
-    assert set(report.documents.values()) == {f"src-{number}" for number in range(len(report.lines))}
+    lines = report.text.splitlines()
+    assert tokens_of(report.text) <= 10_000
+    assert 0 < report.omitted == 101 - len(lines)
+    assert "unsure" not in report.text
+    assert [line.partition(" word")[0] for line in lines] == [str(number) for number in range(len(lines))]
+    assert [report.documents[number - 1] for number in report.numbers] == [
+        f"src-{place}" for place in range(len(lines))
+    ]
 
 
-def test_the_documents_example_of_collapsing_holds() -> None:
-    """{1:A, 2:B} and {1:C, 2:D} become {1:A, 2:B, 3:C, 4:D}, and the second report's [1] becomes [3] (S3-024, S3-028)."""
-    first = IntermediateReport([Line("X", (1,)), Line("Z", (2,))], {1: "A", 2: "B"})
-    second = IntermediateReport([Line("Y", (1,)), Line("W", (2, 1))], {1: "C", 2: "D"})
-    (kept, shifted), documents = collapse([first, second])
-    assert documents == {1: "A", 2: "B", 3: "C", 4: "D"}
-    assert kept.text() == first.text()
-    assert shifted.text() == "Y [3]\nW [4][3]"
+def test_the_documents_example_of_one_numbering_holds() -> None:
+    """Documents A and B, then C and D become 1 to 4, and C is [3] in the second report (S3-006, S3-023, S3-028, S3-039)."""
+    first = report_of([finding("X is so.", "A"), finding("Z too.", "B", "A")])
+    second = report_of([finding("Y", "C"), finding("W", "D", "C")], first.documents)
+    assert first.text == "X is so. [1]\nZ too. [2][1]"
+    assert second.documents == ["A", "B", "C", "D"]
+    assert second.text == "Y [3]\nW [4][3]"
+    assert second.numbers == [3, 4]
 
 
 @given(
     st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
 )
 def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list[list[str]]]) -> None:
-    """What was told keeps its number, and no document has two (S3-024 to S3-026)."""
-    reports = [
-        report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)])
-        for of_agent in given_sources
-    ]
-    collapsed, documents = collapse(reports)
-    for before, after in zip(reports, collapsed, strict=True):
-        told = [[before.documents[number] for number in line.numbers] for line in before.lines]
-        assert [[documents[number] for number in line.numbers] for line in after.lines] == told
-        assert [line.statement for line in after.lines] == [line.statement for line in before.lines]
-    assert len(set(documents.values())) == len(documents)
-    later, more = collapse(reports[:1], documents)
-    assert more == documents
-    assert later[0].text() == collapsed[0].text()
+    """A number never changes, and no document has two (S3-024 to S3-026)."""
+    known: list[str] = []
+    for of_agent in given_sources:
+        report = report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)], known)
+        assert report.documents[: len(known)] == known
+        assert len(set(report.documents)) == len(report.documents)
+        assert {report.documents[number - 1] for number in report.numbers} == {
+            source for sources in of_agent for source in sources
+        }
+        known = report.documents
 
 
 # --- judgements ------------------------------------------------------------------------------------------------------
@@ -166,40 +147,42 @@ def test_weaknesses_of_a_report_are_named() -> None:
 
 
 # --- steps and tasks -------------------------------------------------------------------------------------------------
-def planned(*texts: str) -> Plan:
-    return Plan(version=1, nodes=[step_node(step) for step in steps(*texts)])
-
-
-def with_tasks(plan: Plan, *statuses: NodeStatus) -> Plan:
-    """The plan with agents for its first step."""
-    tasks = [
+def planned(*texts: str, tasks: Sequence[NodeStatus] = ()) -> Plan:
+    """A plan with agents for its first step."""
+    plan = Plan(version=1, nodes=[step_node(text) for text in texts])
+    nodes = [
         task_node(f"agent-{number}", f"task {number}", plan.steps[:1], 1).model_copy(update={"status": status})
-        for number, status in enumerate(statuses, start=1)
+        for number, status in enumerate(tasks, start=1)
     ]
-    return plan.with_nodes(*tasks)
+    return plan.with_nodes(*nodes)
 
 
 def test_a_step_is_done_when_one_of_its_agents_is() -> None:
     """Where all of them failed it waits for another one (S3-022, S3-045)."""
-    plan = planned("one", "two")
-    assert [node.text for node in unserved(plan)] == ["one", "two"]
-    done = with_steps_updated(with_tasks(plan, NodeStatus.FAILED, NodeStatus.COMPLETED), {})
-    assert [node.text for node in unserved(done)] == ["two"]
-    failed = with_steps_updated(with_tasks(plan, NodeStatus.FAILED), {})
-    assert [node.text for node in unserved(failed)] == ["one", "two"]
-    both = with_steps_updated(with_tasks(plan, NodeStatus.COMPLETED), {"agent-1": [plan.steps[1].id]})
-    assert unserved(both) == []
+    first, second = planned("one", "two").steps
+    served = {"agent-1": [first.id], "agent-2": [first.id]}
+    done = planned("one", "two", tasks=[NodeStatus.FAILED, NodeStatus.COMPLETED])
+    assert unserved(with_step_statuses(done, served)) == [second]
+    failed = planned("one", "two", tasks=[NodeStatus.FAILED])
+    assert unserved(with_step_statuses(failed, served)) == [first, second]
+    both = planned("one", "two", tasks=[NodeStatus.COMPLETED])
+    assert unserved(with_step_statuses(both, {"agent-1": [first.id, second.id]})) == []
 
 
 def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_omitted() -> None:
     """Agents that ended stay ended; a step that was judged not to be needed stays out."""
-    plan = with_tasks(planned("one", "two"), NodeStatus.PENDING, NodeStatus.PENDING)
+    plan = planned("one", "two", tasks=[NodeStatus.PENDING, NodeStatus.PENDING])
     state = states.state(plan=plan)
+    result = TaskResult(stop_reason=StopReason.NO_OPEN_GAPS)
     state.agents = [
-        AgentRecord(task=AgentTask(id="agent-1", text="task 1", strategy="agent"), status=AgentStatus.DONE),
+        AgentRecord(
+            task=AgentTask(id="agent-1", text="task 1", strategy="agent"), status=AgentStatus.DONE, result=result
+        ),
         AgentRecord(task=AgentTask(id="agent-2", text="task 2", strategy="agent"), status=AgentStatus.CUT_OFF),
     ]
-    again = resumed_plan(state, [plan.steps[1].id])
+    served = {agent: [plan.steps[0].id] for agent in ("agent-1", "agent-2")}
+    position = OrchestratorPosition(strategy="orchestrator", skipped=[plan.steps[1].id], served=served)
+    again = resumed_plan(state, position)
     by_id = {node.id: node.status for node in again.nodes}
     assert (by_id["agent-1"], by_id["agent-2"]) == (NodeStatus.COMPLETED, NodeStatus.EXECUTING)
     assert [step.status for step in again.steps] == [NodeStatus.COMPLETED, NodeStatus.SKIPPED]

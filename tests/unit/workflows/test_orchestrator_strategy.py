@@ -21,7 +21,7 @@ from workflows.driver import Driver
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.orchestrator_strategy import SENT_BY_RULES, OrchestratorStrategy
+from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 from workflows.strategies.orchestrator.plan import OrchestratorPosition, tasks_of
 
 Body = Mapping[str, Any]
@@ -141,35 +141,15 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven deciding turns, whatever is done with them; a thought never follows a thought, and rules send agents in
-    the end (S3-017, S3-047, S3-060).
-    """
+    """Seven deciding turns at most; a thought never follows a thought, and nothing is claimed (S3-017, S3-047, S3-060)."""
     works(monkeypatch, "orchestrator", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
     state, host, api, _ = await with_model(tmp_path)
-    assert len(requests_of(api, "orchestrator")) == 6
+    assert len(requests_of(api, "orchestrator")) == 7
     assert OrchestratorPosition.read(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
-    assert [asked.task.text for asked in host.agents] == [step.text for step in state.plan.steps]
-    assert SENT_BY_RULES in state.degraded
-    assert state.findings
-
-
-async def test_a_report_that_is_asked_for_before_anything_was_found_is_not_all_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever words no task that stands by itself, or sends nobody: rules send an agent for each step, and say so."""
-    pointing = ("research_agent", {"task": "Find out what step 2 of the plan needs"})
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        return blocks(body, ("generate_report", {})) if made else blocks(body, pointing)
-
-    works(monkeypatch, "orchestrator", work)
-    state, _, api, _ = await with_model(tmp_path)
+    assert host.agents == []
     assert state.result is not None
-    assert state.result.outcome is Outcome.COMPLETED
-    assert len(requests_of(api, "orchestrator")) == 3
-    assert "the orchestrator sent nobody for steps of the plan" in str(state.result.report)
+    assert state.result.outcome is Outcome.FAILED
 
 
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,8 +229,8 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
             assert not reminded
 
 
-async def test_steps_without_an_agent_are_asked_about_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who wants the report too early hears which steps are left; asked again, they are left out (S3-053)."""
+async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until they are served; the report leaves them out, and the decisions say so (S3-053, S3-056)."""
 
     def work(body: Body) -> list[dict[str, Any]]:
         if not called(body):
@@ -259,7 +239,8 @@ async def test_steps_without_an_agent_are_asked_about_once(tmp_path: Path, monke
 
     works(monkeypatch, "orchestrator", work)
     state, _, api, _ = await with_model(tmp_path)
-    assert "No agent was sent for these steps of the plan: 2, 3" in answered(requests_of(api, "orchestrator")[-1])[-1]
+    newest = json.dumps(requests_of(api, "orchestrator")[1]["messages"][-1], ensure_ascii=False)
+    assert f"no agent has finished: 2. {state.plan.steps[1].text}; 3. {state.plan.steps[2].text}" in newest
     statuses = [step.status for step in state.plan.steps]
     assert statuses == [NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED]
     assert any(item.action == "leave_out_steps" for item in state.decisions)
@@ -270,8 +251,7 @@ async def test_steps_without_an_agent_are_asked_about_once(tmp_path: Path, monke
 async def test_numbers_mean_the_same_document_in_every_report(tmp_path: Path) -> None:
     """One numbering over all agents, told to the orchestrator, and never changed (S3-022, S3-024 to S3-026)."""
     state, _, api, _ = await with_model(tmp_path)
-    numbers = OrchestratorPosition.read(state).numbers
-    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    numbers = dict(enumerate(OrchestratorPosition.read(state).documents, start=1))
     assert len(set(numbers.values())) == len(numbers)
     for text in answered(requests_of(api, "orchestrator")[1]):
         for number, source in numbers.items():

@@ -1,16 +1,13 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason
-from providers.errors import Unavailable
 from tests.fakes import reflective_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
@@ -46,18 +43,6 @@ async def resume(world: World, stopped: ResearchState, **fields: Any) -> Researc
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     await Driver(ResearchRun(later, Inbox(), world.host()), ReflectiveStrategy()).conduct()
     return later
-
-
-def failing(world: World, *, while_asked: Callable[[str], bool]) -> None:
-    """Let searches for some texts fail for good."""
-    found = world.corpus.search
-
-    async def search(request: SearchRequest) -> SearchResponse:
-        if while_asked(request.text):
-            raise Unavailable("no answer")
-        return await found(request)
-
-    world.corpus.search = search  # type: ignore[method-assign]
 
 
 async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,38 +174,6 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
     assert [(step.text == WISH, step.status) for step in state.plan.steps] == [
         (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
     ]  # fmt: skip
-
-
-async def test_a_step_whose_searches_failed_is_done_by_a_resumed_run(tmp_path: Path) -> None:
-    """It counts as failed, is named, and the later run makes its searches again: then nothing is lacking."""
-    world, down = World(tmp_path), [True]
-    texts: list[str] = []
-
-    def second_step(text: str) -> bool:
-        texts.append(text)
-        return down[0] and bool(steps) and text == steps[0].expected_contribution
-
-    steps: list[Any] = []
-    state = await begin(world, strategy="reflective", depth="light")
-    failing(world, while_asked=second_step)
-    driver = Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy())
-    for _ in range(3):
-        await driver.step()
-    steps.append(state.plan.steps[1])
-    await driver.conduct()
-    assert state.plan.steps[1].status is NodeStatus.FAILED
-    assert state.result is not None
-    assert state.result.outcome is Outcome.PARTIAL
-    assert any(steps[0].text[:60] in line for line in state.result.limitations)
-    down[0] = False
-    later = await resume(world, state, depth="light")
-    assert later.result is not None
-    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
-    assert {step.status for step in later.plan.steps} == {NodeStatus.COMPLETED}
-
-
-class NewHistory(Exception):
-    """The history begins anew here."""
 
 
 async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

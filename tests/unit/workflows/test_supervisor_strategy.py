@@ -80,7 +80,7 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
         "synthesis": {"has_report": True, "report_length": state.draft.characters},
     }
     for phase, outputs in expected.items():
-        assert figures[phase] == outputs | {"quality_ok": figures[phase]["quality_ok"]}
+        assert (outputs | {"quality_ok": figures[phase]["quality_ok"]}).items() <= figures[phase].items()
 
 
 async def test_an_outage_of_the_search_is_no_empty_answer(tmp_path: Path) -> None:

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ActivityError
 
 from contracts import strategies
 from contracts.canary import STEERED_NOTE
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.tool_turns import Transcript, check_tools
-from contracts.tools import AnswerEntry, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.extractive.engine import script_of
+from providers.extractive.engine import work_of
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi
@@ -25,7 +23,7 @@ from tests.fakes.turn_taker import converse
 from tests.fakes.world import World, model_world
 from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
 
@@ -137,26 +135,10 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
     assert all(canary not in json.dumps(request.body["messages"]) for request in api.requests)
 
 
-async def test_a_long_answer_travels_by_reference(tmp_path: Path) -> None:
-    """The history holds a hash; the model hears the text. What was not stored as an answer is none."""
-    api = MessagesApi()
-    async with model_run(tmp_path, api) as (run, world):
-        first = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
-        entry = await world.notebooks.write(AnswerEntry(answer="See also: freeze."))
-        page = await world.content.put_text("The text of a page.")
-        told = ToolAnswer(call_id=first.calls[0].id, entry=entry)
-        await run.turn(ASKER, "ask/2", AskerInput(transcript=first.transcript, answers=[told]))
-        assert "See also: freeze." in tool_work.answers_so_far(api.requests[1].body)[0]
-        read = told.model_copy(update={"entry": page.hash})
-        with pytest.raises((ActivityError, Interrupted)):
-            await run.turn(ASKER, "ask/3", AskerInput(transcript=first.transcript, answers=[read]))
-    assert len(api.calls) == 2
-
-
 @pytest.mark.parametrize(
     "role", [role for role in (*declared_roles(), ASKER) if role.tools], ids=lambda role: role.name
 )
 def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None:
     """It sees no page, carries the canary, and has a script where it says that it can be done without a model."""
     check_tools(role)
-    assert (script_of(role.name, role.module) is not None) is role.has_fallback
+    assert (work_of(role.input, role.module) is not None) is role.has_fallback

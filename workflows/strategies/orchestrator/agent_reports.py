@@ -1,11 +1,11 @@
-"""Reports of agents: statements with numbers, bounded in size, under one numbering, and what they lack. Pure.
+"""Reports of agents: statements with numbers of documents, bounded in size, and what they lack. Pure.
 
 A document keeps the number that it got first, over all agents of a run.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from contracts.call_sizes import BYTES_PER_TOKEN
@@ -21,32 +21,17 @@ FEWEST_SOURCES: Final = 2
 
 
 @dataclass(frozen=True)
-class Line:
-    """A statement, and the numbers of its documents."""
-
-    statement: str
-    numbers: tuple[int, ...]
-    unsure: bool = False
-
-    def text(self) -> str:
-        """Return the statement with its numbers."""
-        marks = "".join(f"[{number}]" for number in self.numbers)
-        return f"{self.statement.rstrip()}{' (weakly supported)' if self.unsure else ''} {marks}".rstrip()
-
-
-@dataclass(frozen=True)
 class IntermediateReport:
     """The report of one agent."""
 
-    lines: list[Line]
-    documents: dict[int, str] = field(default_factory=dict)
-    """Number → id of a source."""
+    text: str
+    """One statement a line."""
+    documents: list[str]
+    """Ids of the sources of all reports so far: the number of a document is its place, from 1."""
+    numbers: list[int]
+    """Numbers of the documents in this report."""
     omitted: int = 0
     """Findings without room in it."""
-
-    def text(self) -> str:
-        """Return one statement a line."""
-        return "\n".join(line.text() for line in self.lines)
 
 
 def tokens_of(text: str) -> int:
@@ -54,56 +39,35 @@ def tokens_of(text: str) -> int:
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
-def report_of(findings: Sequence[Finding], most_tokens: int = MOST_TOKENS) -> IntermediateReport:
-    """Return the report of one agent, with documents numbered from 1 in the order of their first mention.
+def report_of(
+    findings: Sequence[Finding], known: Sequence[str] = (), most_tokens: int = MOST_TOKENS
+) -> IntermediateReport:
+    """Return the report of one agent; `known` are the documents of earlier reports, whose numbers never change.
 
     Where room is short the best-supported findings remain, in their order; the others are counted.
     """
-    documents: dict[str, int] = {}
-    every = [
-        Line(
-            finding.statement,
-            tuple(dict.fromkeys(documents.setdefault(source, len(documents) + 1) for source in finding.source_ids)),
-            finding.confidence in UNSURE,
-        )
-        for finding in findings
-    ]
-    chosen: list[int] = []
-    room = most_tokens
-    for place in sorted(range(len(every)), key=lambda place: (every[place].unsure, place)):
-        size = tokens_of(every[place].text() + "\n")
+    documents = list(dict.fromkeys([*known, *(source for finding in findings for source in finding.source_ids)]))
+    numbers = {source: number for number, source in enumerate(documents, start=1)}
+    lines = [_line(finding, numbers) for finding in findings]
+    room, chosen = most_tokens, list[int]()
+    for place in sorted(range(len(lines)), key=lambda place: (findings[place].confidence in UNSURE, place)):
+        size = tokens_of(lines[place] + "\n")
         if size <= room:
             chosen.append(place)
             room -= size
-    lines = [every[place] for place in sorted(chosen)]
-    cited = {number for line in lines for number in line.numbers}
-    named = {number: source for source, number in documents.items() if number in cited}
-    return IntermediateReport(lines, named, len(every) - len(lines))
+    chosen.sort()
+    return IntermediateReport(
+        text="\n".join(lines[place] for place in chosen),
+        documents=documents,
+        numbers=sorted({numbers[source] for place in chosen for source in findings[place].source_ids}),
+        omitted=len(lines) - len(chosen),
+    )
 
 
-def collapse(
-    reports: Iterable[IntermediateReport], given: Mapping[int, str] | None = None
-) -> tuple[list[IntermediateReport], dict[int, str]]:
-    """Return the reports under one numbering, and the document of each number.
-
-    `given` is the numbering so far, which never changes.
-    """
-    documents = dict(given or {})
-    numbers = {document: number for number, document in reversed(documents.items())}
-    collapsed = []
-    for report in reports:
-        for _, document in sorted(report.documents.items()):
-            if document not in numbers:
-                numbers[document] = max(documents, default=0) + 1
-                documents[numbers[document]] = document
-        shifted = {local: numbers[document] for local, document in report.documents.items()}
-        lines = [
-            Line(line.statement, tuple(dict.fromkeys(shifted[number] for number in line.numbers)), line.unsure)
-            for line in report.lines
-        ]
-        named = {shifted[number]: document for number, document in report.documents.items()}
-        collapsed.append(IntermediateReport(lines, named, report.omitted))
-    return collapsed, documents
+def _line(finding: Finding, numbers: dict[str, int]) -> str:
+    marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
+    doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
+    return f"{finding.statement.rstrip()}{doubt} {marks}".rstrip()
 
 
 def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
+from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.orchestrator_roles import (
     AGENT_TOOL,
     ORCHESTRATOR,
@@ -16,60 +16,57 @@ from contracts.orchestrator_roles import (
     OutlineInput,
 )
 from contracts.outcome import Pause, Progress
-from contracts.plan import Plan, PlanNode
+from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import (
     NATURAL_STOPS,
     Action,
     AgentRole,
-    AgentStatus,
     EngineKind,
     GapStatus,
     NodeStatus,
     StopReason,
 )
 from workflows.phases.pause import call_hook
-from workflows.phases.writing import write_report
+from workflows.rules.query_matching import same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.agent_pages import AgentPosition
-from workflows.strategies.orchestrator.agent_reports import IntermediateReport, collapse, remarks_on, report_of
+from workflows.strategies.orchestrator.agent_reports import IntermediateReport, remarks_on, report_of
 from workflows.strategies.orchestrator.plan import (
+    LABELS,
     MOST_STEPS,
     CycleUnit,
     Dispatched,
     OrchestratorPosition,
     deciding_cycles,
-    name_of_unit,
+    numbered,
     problem_of,
     progress_of,
-    repeated_by,
     resumed_plan,
     served_steps,
     spent_limit,
-    step_node,
     summary_of_unit,
     task_node,
     tasks_of,
     unserved,
-    with_closed_gaps,
-    with_queries_as_steps,
-    with_requested_step,
-    with_steps_updated,
-    without_steps,
+    with_step_statuses,
 )
-from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_requests
+from workflows.strategies.protocol import Finished
+from workflows.strategies.units import (
+    UngatedStrategy,
+    carry_out,
+    judge_report,
+    step_node,
+    unplanned_requests,
+    without_steps,
+    write_draft,
+)
 
-MOST_SILENT_TURNS: Final = 2
-"""Turns of one cycle without a tool call: a reminder follows the first, the second ends the cycles."""
-MOST_IDLE_CYCLES: Final = 2
-"""Cycles in a row without result, while steps of the plan have no agent: rules take the next turn."""
 USED_UP: Final = "the cycles are used up"
-SENT_BY_RULES: Final = "the orchestrator sent nobody for steps of the plan, so rules sent an agent for each of them"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
 CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
@@ -77,13 +74,11 @@ LOOK_FURTHER: Final = (
     "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
     "have found. Send agents for what is thin, missing or contradicted."
 )
-REPORTED: Final = "The report is being written."
 DECIDER: Final = "orchestrator"
-NOTES_SHOWN: Final = 3
 QUESTIONS_SHOWN: Final = 5
 
 
-class OrchestratorStrategy:
+class OrchestratorStrategy(UngatedStrategy):
     """One unit per call: the plan, one cycle, the report."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -93,14 +88,12 @@ class OrchestratorStrategy:
         if position.finished:
             return Finished(_stop_reason(run.state, position))
         kind = position.next_unit
-        work = {CycleUnit.PLANNING: self._plan, CycleUnit.CYCLE: self._cycle, CycleUnit.SYNTHESIS: self._write}[kind]
-        name, label = name_of_unit(position)
+        work = {CycleUnit.PLANNING: self._plan, CycleUnit.CYCLE: self._cycle, CycleUnit.SYNTHESIS: write_draft}[kind]
+        name, label = kind.value, LABELS[kind]
+        if kind is CycleUnit.CYCLE:
+            name, label = f"{name}-{position.cycle + 1}", f"{label} {position.cycle + 1}"
         await carry_out(run, name, label, work, lambda: summary_of_unit(run.state, kind))
         return Unit(name=name, iteration_ended=kind is CycleUnit.CYCLE)
-
-    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open a pause without a gate: reports of agents are judged as they come, the draft in `pause`."""
-        return OpenPause(unit=unit, moment=run.moment())
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Call the hook, and move on."""
@@ -125,14 +118,13 @@ class OrchestratorStrategy:
         """Give tasks that were cut off again, and leave steps whose agents failed to other agents."""
         del redo_analysis  # agents analyze the pages that they read
         position = OrchestratorPosition.of(state)
-        state.plan = resumed_plan(state, position.skipped)
+        state.plan = resumed_plan(state, position)
         if state.open_pause and not state.open_pause.unit.iteration_ended:
             state.open_pause = None
-        has_cycles = state.resolved is not None and position.cycle < deciding_cycles(state.resolved.limits)
+        has_cycles = position.cycle < deciding_cycles(state.resolution.limits)
         has_work = unserved(state.plan) or state.open_pause or position.ended == USED_UP
         if position.next_unit is not CycleUnit.PLANNING and has_cycles and has_work:
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
-            position.resumes = position.transcript is not None and not position.is_under_way
         position.finished, position.rewritten = False, False
 
     def replan(self, state: ResearchState) -> None:
@@ -143,29 +135,35 @@ class OrchestratorStrategy:
         """Return the plan, each cycle and the report."""
         return progress_of(state)
 
-    # --- units -----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> None:
-        resolved, state = run.resolved, run.state
+        resolved = run.resolved
         request = OutlineInput(
             system_prompt=resolved.system_prompt,
             context=resolved.earlier_turns,
             corpus=resolved.corpus,
             most=min(MOST_STEPS, resolved.limits.max_steps or MOST_STEPS),
-            previous=[step.text for step in state.plan.steps],
+            previous=[step.text for step in run.state.plan.steps],
         )
         output = await run.ask(OUTLINER, "plan", request)
-        steps = [step_node(step) for step in output.steps]
-        state.plan = Plan(version=state.plan.version + 1, brief=output.approach, nodes=steps)
-        run.note("plan.drafted", plural(len(steps), "step"), count=len(steps), version=state.plan.version)
+        run.draft_plan(output.approach, [step_node(step.step, facet=step.facet) for step in output.steps])
 
     async def _cycle(self, run: ResearchRun) -> None:
-        run.state.plan = with_queries_as_steps(run.state.plan)
+        """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
         run.state.draft = None  # it lacks the findings of these agents
-        await work_cycle(run)
-
-    async def _write(self, run: ResearchRun) -> None:
-        run.state.draft = draft = await write_report(run, run.issues(CycleUnit.SYNTHESIS))
-        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
+        position = OrchestratorPosition.of(run.state)
+        if not position.calls and not await _decide(run, position):
+            return
+        if not (position.dispatched or position.direct_answers):
+            _sort_calls(run, position)
+        results = await _send_agents(run, position) if position.dispatched else []
+        answers = _answers_with_reports(run, position, results) | position.direct_answers
+        position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
+        position.must_think = bool(results) or (position.must_think and not position.thought)
+        position.calls, position.dispatched, position.direct_answers = [], [], {}
+        position.cycle += 1
+        if not position.ended and position.cycle >= deciding_cycles(run.resolved.limits):
+            position.ended = USED_UP
+            run.decide(DECIDER, "end_cycles", USED_UP, {"cycles": position.cycle})
 
 
 def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> None:
@@ -174,7 +172,8 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
     if not is_planned or position.finished or position.cycle >= deciding_cycles(run.resolved.limits):
         return
     for gap in unplanned_requests(state):
-        state.plan = with_requested_step(state.plan, gap)
+        step = step_node((gap.suggested_queries or [gap.description])[0], request=gap)
+        state.plan = state.plan.with_nodes(step).model_copy(update={"version": state.plan.version + 1})
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
         position.next_unit, position.ended = CycleUnit.CYCLE, ""
 
@@ -191,85 +190,32 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
     return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
 
 
-# Answers and reminders for the orchestrator and the agents.
-
-
-async def work_cycle(run: ResearchRun) -> None:
-    """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
-    position = OrchestratorPosition.of(run.state)
-    if not position.is_under_way and not await _decide(run, position):
-        return
-    if not position.is_sorted:
-        _sort_calls(run, position)
-    results = await send_agents(run) if position.dispatched else []
-    answers = answers_of(run, results)
-    answers |= {
-        call: ToolAnswer(call_id=call, text=text, is_error=text not in (THOUGHT, REPORTED))
-        for call, text in position.direct_answers.items()
-    }
-    position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
-    position.must_think = bool(results) or (position.must_think and not position.thought)
-    _end_cycle(run, position)
-
-
-def _end_cycle(run: ResearchRun, position: OrchestratorPosition) -> None:
-    if position.dispatched:
-        position.idle_cycles = 0
-    elif not position.thought:
-        position.idle_cycles += 1
-    position.is_under_way, position.is_sorted = False, False
-    position.dispatched, position.direct_answers = [], {}
-    position.cycle += 1
-    if not position.ended and position.cycle >= deciding_cycles(run.resolved.limits):
-        position.ended = USED_UP
-        run.decide(DECIDER, "end_cycles", USED_UP, {"cycles": position.cycle})
-
-
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
 async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
-    """Have the orchestrator take its turn; false if it called no tool. Raises `Interrupted`."""
-    position.by_rules = _rules_take_turn(run, position)
-    engine = EngineKind.EXTRACTIVE if position.by_rules else None
-    for silent_turns in range(MOST_SILENT_TURNS):
-        output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, silent_turns), engine)
+    """Have the orchestrator take its turn; false if it called no tool, though reminded. Raises `Interrupted`."""
+    for is_silent in (False, True):
+        output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, is_silent))
         position.transcript, position.answers = output.transcript, []
         if output.calls:
-            position.calls, position.is_under_way = output.calls, True
-            position.reminded = position.reminded or position.cycle == 1
+            position.calls = output.calls
             for call in output.calls:
                 _note_call(run, call)
             return True
-    number = position.cycle + 1
-    silent = "the orchestrator called no tool"
-    run.branch_failed(f"{silent} in cycle {number}")
-    run.decide(DECIDER, "end_cycles", silent, {"cycle": number})
+    position.ended = f"the orchestrator called no tool in cycle {position.cycle + 1}"
+    run.branch_failed(position.ended)
+    run.decide(DECIDER, "end_cycles", position.ended, {"cycle": position.cycle + 1})
     if not has_results(run.state):
         raise Interrupted(StopReason.PROVIDER_OUTAGE)  # a report would have nothing to rest on
-    position.ended = f"{silent} in cycle {number}"
     return False
 
 
-def _rules_take_turn(run: ResearchRun, position: OrchestratorPosition) -> bool:
-    """Return true if rules send the agents that a model repeatedly failed to send."""
-    is_idle = position.idle_cycles >= MOST_IDLE_CYCLES and run.resolved.engine is EngineKind.MODEL
-    if not (is_idle and _indispensable(run.state)):
-        return False
-    run.degrade(SENT_BY_RULES)
-    return True
-
-
-def _indispensable(state: ResearchState) -> list[PlanNode]:
-    """Return the steps that need an agent: all if nothing was found yet, else those that a person asked for."""
-    return [step for step in unserved(state.plan) if step.gap_id or not has_results(state)]
-
-
-def _request(run: ResearchRun, position: OrchestratorPosition, silent_turns: int) -> OrchestrateInput:
+def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
     state, thinks = run.state, thinks_by_itself(run.resolved, ORCHESTRATOR)
-    opening = position.transcript is None
-    reminders = [] if opening else _news(state, position)
-    if silent_turns:
-        reminders.append(CALL_A_TOOL)
-    if position.cycle == 1 and not position.reminded:
+    opening, waiting = position.transcript is None, numbered(state.plan, unserved(state.plan))
+    reminders = [CALL_A_TOOL] if is_silent else []
+    if waiting and not opening:
+        reminders.append(f"Steps of the plan that no agent has finished: {_listed(waiting)}")
+    if position.cycle == 1 and not is_silent:
         reminders.append(LOOK_FURTHER)
     return OrchestrateInput(
         transcript=position.transcript,
@@ -281,8 +227,13 @@ def _request(run: ResearchRun, position: OrchestratorPosition, silent_turns: int
         at_once=at_once(run.resolved.limits),
         cycles=deciding_cycles(run.resolved.limits),
         reasons=thinks,
-        unserved=_numbers(state, _indispensable(state) if position.by_rules else unserved(state.plan)),
+        unserved=list(waiting),
     )
+
+
+def _listed(steps: dict[int, PlanNode]) -> str:
+    asked = " (the person who asked wants this)"
+    return "; ".join(f"{number}. {step.text}{asked if step.gap_id else ''}" for number, step in steps.items())
 
 
 def offered_tools(position: OrchestratorPosition, *, reasons: bool, has_results: bool) -> list[str]:
@@ -305,19 +256,14 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
     return resolved.engine is EngineKind.EXTRACTIVE or role.tier.value in resolved.reasoning_tiers
 
 
-def _news(state: ResearchState, position: OrchestratorPosition) -> list[str]:
-    """Return the changes since the orchestrator's last turn: the research was resumed, steps came into the plan."""
-    news = []
-    if position.resumes:
-        position.resumes = False
-        numbers = ", ".join(map(str, _numbers(state, unserved(state.plan)))) or "none"
-        news.append(f"The research goes on instead. Steps of the plan that no agent has finished: {numbers}.")
-    fresh = [step for step in state.plan.steps if step.gap_id and step.id not in position.announced_steps]
-    position.announced_steps += [step.id for step in fresh]
-    return news + [
-        f"The plan has a step more, as the person who asked wants it: {number}. {step.text}"
-        for number, step in zip(_numbers(state, fresh), fresh, strict=True)
-    ]
+def at_once(limits: EffectiveLimits) -> int:
+    """Return the number of parallel agents: by the document, or fewer if the request says so; each of them reads."""
+    return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
+
+
+def has_results(state: ResearchState) -> bool:
+    """Return true once an agent has reported."""
+    return any(record.result is not None and not record.result.is_stub for record in state.agents)
 
 
 def _note_call(run: ResearchRun, call: ToolCall) -> None:
@@ -330,122 +276,80 @@ def _note_call(run: ResearchRun, call: ToolCall) -> None:
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Decide what becomes of each call: a thought stands alone, agents go before the report."""
     usable = [call for call in position.calls if not call.problem]
-    thoughts = [call for call in usable if call.name == THINK_TOOL]
-    thought_before, position.thought = position.thought, bool(thoughts)
-    position.is_sorted = True
-    if not thoughts:
-        take_calls(run, [call for call in usable if call.name == AGENT_TOOL])
-        for call in usable:
-            if call.name == REPORT_TOOL:
-                position.direct_answers[call.id] = _answer_report_call(run, position)
+    thought = next((call for call in usable if call.name == THINK_TOOL), None)
+    position.thought = thought is not None
+    if thought is not None:
+        position.direct_answers = answers_to_thought(thought, usable)
+        reasoning = str(thought.arguments.get("reasoning", ""))
+        run.decide(DECIDER, "think", reasoning, {"cycle": position.cycle + 1})
         return
-    position.dispatched = []
-    position.direct_answers = dict.fromkeys((call.id for call in usable), THINK_ALONE)
-    position.direct_answers[thoughts[0].id] = (
-        "A thought follows a round of agents, and never another thought: call one of the other tools."
-        if thought_before
-        else THOUGHT
-    )
-    run.decide(DECIDER, "think", str(thoughts[0].arguments.get("reasoning", "")), {"cycle": position.cycle + 1})
+    for call in sorted(usable, key=lambda call: call.name != AGENT_TOOL):
+        if call.name == REPORT_TOOL:
+            problem = _end_cycles(run, position)
+            text = problem or "The report is being written."
+            position.direct_answers[call.id] = ToolAnswer(call_id=call.id, text=text, is_error=bool(problem))
+        elif problem := _dispatch(run, position, call.id, RESEARCH_AGENT.read(call)):
+            position.direct_answers[call.id] = ToolAnswer(call_id=call.id, text=problem, is_error=True)
 
 
-def _answer_report_call(run: ResearchRun, position: OrchestratorPosition) -> str:
-    """End the cycles because the orchestrator asks for the report, or object; the answer to the call."""
-    state, open_steps = run.state, unserved(run.state.plan)
+def answers_to_thought(thought: ToolCall, calls: Sequence[ToolCall]) -> dict[str, ToolAnswer]:
+    """Return the answers of a turn with a thought, by call: nothing else is done in it."""
+    refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
+    return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT)}
+
+
+def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
+    """End the cycles because the orchestrator asks for the report; else return the reason against it."""
+    state, waiting = run.state, unserved(run.state.plan)
+    requested = [step for step in waiting if step.gap_id]
     if position.dispatched:
         return "The agents of this turn are not back yet: look at what they found, then ask for the report."
     if not has_results(state):
         return "Nothing has been researched yet, so there is nothing to report: send an agent first."
-    requested = [step for step in open_steps if step.gap_id]
-    is_last = position.cycle + 1 >= deciding_cycles(run.resolved.limits)
-    if open_steps and not is_last and (requested or not position.objected):
-        position.objected = True
-        return _object(run, open_steps, requested)
+    if requested and position.cycle + 1 < deciding_cycles(run.resolved.limits):
+        wanted = _listed(numbered(state.plan, requested))
+        return f"The person who asked wants more, so send an agent for each of these steps: {wanted}"
     position.ended = USED_UP if requested else "the orchestrator asked for the report"
-    unneeded = [step for step in open_steps if not step.gap_id]
+    unneeded = [step for step in waiting if not step.gap_id]
     if unneeded:
         run.decide(DECIDER, "leave_out_steps", "; ".join(step.text for step in unneeded), {"steps": len(unneeded)})
         position.skipped += [step.id for step in unneeded]
         state.plan = without_steps(state.plan, unneeded)
-    return REPORTED
-
-
-def _object(run: ResearchRun, open_steps: Sequence[PlanNode], requested: Sequence[PlanNode]) -> str:
-    numbers = ", ".join(map(str, _numbers(run.state, open_steps)))
-    run.decide(DECIDER, "object_to_report", f"no agent was sent for steps {numbers}", {"steps": numbers})
-    indispensable = ", ".join(map(str, _numbers(run.state, requested)))
-    demand = f" The person who asked wants these, so send an agent for each: {indispensable}." if requested else ""
-    return (
-        f"No agent was sent for these steps of the plan: {numbers}.{demand} Send agents for what the answer needs, "
-        "or call generate_report again to leave the others out."
-    )
-
-
-def _numbers(state: ResearchState, steps: Sequence[PlanNode]) -> list[int]:
-    """Return the numbers of steps in the plan, from 1."""
-    every = [step.id for step in state.plan.steps]
-    return [every.index(step.id) + 1 for step in steps]
-
-
-def at_once(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: by the document, or fewer if the request says so; each of them reads."""
-    return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
-
-
-def has_results(state: ResearchState) -> bool:
-    """Return true once an agent has reported."""
-    return any(record.result is not None and not record.result.is_stub for record in state.agents)
-
-
-# --- from calls to agents ------------------------------------------------------------------------------------------
-def take_calls(run: ResearchRun, calls: Sequence[ToolCall]) -> None:
-    """Turn calls into agents with their tasks in the plan, and store the reasons against the others as answers."""
-    state, position = run.state, OrchestratorPosition.of(run.state)
-    position.dispatched, position.direct_answers = [], {}
-    for call in calls:
-        arguments = RESEARCH_AGENT.read(call)
-        if problem := _reason_against(run, arguments):
-            position.direct_answers[call.id] = problem
-            run.decide(DECIDER, "refuse_task", problem, {"task": arguments.task[:200]})
-            continue
-        steps = served_steps(state.plan, arguments.steps, arguments.task)
-        agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
-        task = arguments.task.strip()
-        state.plan = state.plan.with_nodes(task_node(agent, " ".join(task.split()), steps, state.iteration))
-        position.dispatched.append(
-            Dispatched(
-                call_id=call.id,
-                agent=agent,
-                task=task,
-                steps=[step.id for step in steps],
-                continues=arguments.continue_agent.strip(),
-            )
-        )
-
-
-def _reason_against(run: ResearchRun, arguments: AgentArguments) -> str:
-    """Return the reason for which no agent is sent; empty if one is."""
-    state, continues = run.state, arguments.continue_agent.strip()
-    # Rules use the words of the question, which nobody could improve.
-    by_rules = run.resolved.engine is not EngineKind.MODEL or OrchestratorPosition.read(state).by_rules
-    if not by_rules and (problem := problem_of(arguments.task)):
-        return problem
-    done = [record.task.id for record in state.agents if record.status is AgentStatus.DONE]
-    if continues and continues not in done:
-        known = f"agents that have reported: {', '.join(done)}" if done else "no agent has reported yet"
-        return f"continue_agent: {continues[:40]} cannot go on; {known}"
-    earlier_tasks = {task.id: task.text for task in tasks_of(state.plan) if task.status is not NodeStatus.FAILED}
-    if not continues and (earlier := repeated_by(arguments.task, earlier_tasks)):
-        return (
-            f"task: {earlier} had this task already. Ask for what is still missing, or let {earlier} go on with "
-            "continue_agent"
-        )
     return ""
 
 
-async def send_agents(run: ResearchRun) -> list[TaskResult]:
+def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
+    """Turn a call into an agent with its task in the plan; else return the reason against it."""
+    state, task = run.state, arguments.task.strip()
+    if problem := _reason_against(run, position, task):
+        run.decide(DECIDER, "refuse_task", problem, {"task": task[:200]})
+        return problem
+    agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
+    steps = served_steps(state.plan, arguments.steps, task)
+    state.plan = state.plan.with_nodes(task_node(agent, " ".join(task.split()), steps, state.iteration))
+    position.served[agent] = [step.id for step in steps]
+    position.dispatched.append(Dispatched(call_id=call_id, agent=agent, task=task))
+    return ""
+
+
+def _reason_against(run: ResearchRun, position: OrchestratorPosition, task: str) -> str:
+    state = run.state
+    # Rules use the words of the question, which nobody could improve.
+    if run.resolved.engine is EngineKind.MODEL and (problem := problem_of(task)):
+        return problem
+    failed = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.FAILED}
+    earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
+    earlier |= {each.agent: each.task for each in position.dispatched}
+    agent = next((agent for agent, text in earlier.items() if same_query(text, task)), None)
+    if agent is not None:
+        return f"task: {agent} had this task already. Ask for what is still missing"
+    return ""
+
+
+# --- agents and their reports --------------------------------------------------------------------------------------
+async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> list[TaskResult]:
     """Send the agents of the turn under way. Raises `Interrupted` after their results so far are in the state."""
-    position, limits = OrchestratorPosition.of(run.state), run.resolved.limits
+    limits = run.resolved.limits
     tasks = [
         AgentTask(
             id=each.agent,
@@ -453,48 +357,44 @@ async def send_agents(run: ResearchRun) -> list[TaskResult]:
             strategy=AgentPosition.NAME,
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
-            continues=each.continues,
-            given={
-                "turn": run.state.iteration,
-                "branch": branch,
-                "searches": limits.max_searches_per_step,
-                "pages": limits.max_reads_per_step,
-            },
+            given={"turn": run.state.iteration, "branch": branch},
         )
         for branch, each in enumerate(position.dispatched)
     ]
     try:
         return await run.spawn(tasks, at_once(limits))
     finally:
-        _update_plan_and_gaps(run.state, position)
+        run.state.plan = with_step_statuses(run.state.plan, position.served)
+        for each in position.dispatched:
+            _close_gaps(run.state, position, each)
 
 
-def _update_plan_and_gaps(state: ResearchState, position: OrchestratorPosition) -> None:
-    """Update steps and gaps by the results of the agents, finished or not."""
-    served = {each.agent: each.steps for each in position.dispatched}
-    state.plan = with_steps_updated(state.plan, served)
-    for each in position.dispatched:
-        record = _record(state, each.agent)
-        if record is None or record.result is None or record.status is not AgentStatus.DONE:
-            continue
-        siblings = [task.id for task in state.plan.nodes if task.parent in each.steps and task.id not in served]
-        earlier = [*siblings, *([each.continues] if each.continues else [])]
-        state.gaps = with_closed_gaps(state.gaps, earlier, record.result.finding_ids, record.result.gap_ids)
+def _close_gaps(state: ResearchState, position: OrchestratorPosition, each: Dispatched) -> None:
+    """Close gaps of earlier agents for the same steps by what this agent found and none of them."""
+    results = {record.task.id: record.result for record in state.agents if record.result is not None}
+    result, steps = results.get(each.agent), set(position.served[each.agent])
+    if result is None:
+        return
+    earlier = {agent for agent, served in position.served.items() if steps.intersection(served)}
+    earlier -= {other.agent for other in position.dispatched}
+    known = {name for agent in earlier if agent in results for name in results[agent].finding_ids}
+    found, origins = [name for name in result.finding_ids if name not in known], {f"sub_query:{one}" for one in earlier}
+    for place, gap in enumerate(state.gaps):
+        if found and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in result.gap_ids:
+            update = {"status": GapStatus.ADDRESSED, "resolved_by": found}
+            state.gaps[place] = gap.model_copy(update=update)
 
 
-# --- from results to answers ---------------------------------------------------------------------------------------
-def answers_of(run: ResearchRun, results: Sequence[TaskResult]) -> dict[str, ToolAnswer]:
+def _answers_with_reports(
+    run: ResearchRun, position: OrchestratorPosition, results: Sequence[TaskResult]
+) -> dict[str, ToolAnswer]:
     """Return the answers with the agents' reports, by call, under one numbering for all agents of the run."""
-    state, position = run.state, OrchestratorPosition.of(run.state)
+    state, answers = run.state, dict[str, ToolAnswer]()
     by_id = {finding.id: finding for finding in state.findings}
-    new_findings = []
-    for each, result in zip(position.dispatched, results, strict=True):
-        earlier = _record(state, each.continues)
-        known = set(earlier.result.finding_ids) if earlier and earlier.result else set()
-        new_findings.append([by_id[name] for name in result.finding_ids if name in by_id and name not in known])
-    reports, position.numbers = collapse(map(report_of, new_findings), position.numbers)
-    answers: dict[str, ToolAnswer] = {}
-    for each, result, found, report in zip(position.dispatched, results, new_findings, reports, strict=True):
+    for each, result in zip(position.dispatched, results, strict=bool(results)):
+        found = [by_id[name] for name in result.finding_ids if name in by_id]
+        report = report_of(found, position.documents)
+        position.documents = report.documents
         remarks = [] if result.is_stub else remarks_on(found, report.omitted)
         if remarks:
             inputs = {"agent": each.agent, "findings": len(found)}
@@ -509,23 +409,13 @@ def _answer_text(
 ) -> str:
     if result.is_stub:
         return f"{each.agent} brought nothing: {result.problem or result.stop_reason.value}."
-    continued = f", which went on from {each.continues}," if each.continues else ""
-    lines = [f"{each.agent}{continued} reports:", report.text() or "(no statement)"]
-    titles = [f"[{number}] {_title(state, source)}" for number, source in sorted(report.documents.items())]
+    lines = [f"{each.agent} reports:", report.text or "(no statement)"]
+    sources = {number: state.sources[report.documents[number - 1]] for number in report.numbers}
+    titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
     lines += ["Documents:", *titles] if titles else []
     open_gaps = [gap for gap in state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
     lines += [f"Left open: {gap.description}" for gap in open_gaps[:QUESTIONS_SHOWN]]
     if result.problem:
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]
-    lines += [f"Note: {note}" for note in result.report.notes[:NOTES_SHOWN]]
     return "\n".join(lines)
-
-
-def _record(state: ResearchState, agent: str) -> AgentRecord | None:
-    return next((record for record in state.agents if record.task.id == agent), None)
-
-
-def _title(state: ResearchState, source: str) -> str:
-    known = state.sources.get(source)
-    return (known.title if known else "")[:150] or "without a title"

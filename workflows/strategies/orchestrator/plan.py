@@ -1,32 +1,28 @@
-"""Position, units, steps and tasks of the strategy `orchestrator`. Pure."""
+"""Position, progress, steps and tasks of the strategy `orchestrator`. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Final
 
 from pydantic import BaseModel
 
-from contracts.addresses import normalized_text, short_hash
 from contracts.agents import AgentRecord
-from contracts.evidence import DocumentRef, Gap
-from contracts.orchestrator_roles import OutlinedStep
+from contracts.evidence import DocumentRef
 from contracts.outcome import Mark, Progress, UnitProgress
 from contracts.plan import Plan, PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall
-from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
-from workflows.rules.query_matching import normalized_query, same_query
-from workflows.rules.sub_queries import ENOUGH
-from workflows.strategies.protocol import UnitPosition, mark_of
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, StopReason
+from workflows.rules.query_matching import normalized_query
+from workflows.strategies.units import UnitPosition, unit_progress, without_steps
 
 MOST_STEPS: Final = 6
 """Steps of a plan, by the document of this strategy."""
 FEWEST_CHARACTERS: Final = 12
 FEWEST_WORDS: Final = 3
-MOST_CHARACTERS: Final = 4_000
 REFERENCES: Final = re.compile(
     r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
     r"|\b(?:step|part|item|point) \d+|\b(?:previous|earlier|other|last|first) (?:agents?|tasks?|reports?|findings?)\b"
@@ -36,13 +32,6 @@ REFERENCES: Final = re.compile(
 """Words that refer to something outside the task."""
 SPENT_LIMITS: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
 """Limits of the run that end an agent early; its own time is none of them."""
-STATUS_OF: Final = {
-    AgentStatus.QUEUED: NodeStatus.PENDING,
-    AgentStatus.RUNNING: NodeStatus.EXECUTING,
-    AgentStatus.DONE: NodeStatus.COMPLETED,
-    AgentStatus.CUT_OFF: NodeStatus.EXECUTING,
-    AgentStatus.FAILED: NodeStatus.FAILED,
-}
 
 
 class CycleUnit(StrEnum):
@@ -62,10 +51,6 @@ class Dispatched(BaseModel):
     call_id: str
     agent: str
     task: str
-    steps: list[str] = []
-    """Ids of the steps that it serves."""
-    continues: str = ""
-    """Id of the agent that it continues; empty for none."""
 
 
 class OrchestratorPosition(UnitPosition):
@@ -77,37 +62,24 @@ class OrchestratorPosition(UnitPosition):
     cycle: int = 0
     """Finished cycles: the number, from 0, of the one that comes next."""
     transcript: DocumentRef | None = None
-    is_under_way: bool = False
-    """True while the calls of the turn have no answers yet."""
     calls: list[ToolCall] = []
-    is_sorted: bool = False
-    """True once it is decided which calls become agents."""
+    """Calls of the turn under way; empty between two turns."""
     dispatched: list[Dispatched] = []
-    """Calls of the turn under way that became agents."""
-    direct_answers: dict[str, str] = {}
-    """Answers to the other calls of the turn, by id."""
+    """Those of them that became agents."""
+    direct_answers: dict[str, ToolAnswer] = {}
+    """Answers to the others, by call."""
     answers: list[ToolAnswer] = []
     """Answers to the calls of the turn before."""
     thought: bool = False
     """True if the turn before was a thought."""
     must_think: bool = False
     """True if agents have reported since the last thought."""
-    idle_cycles: int = 0
-    """Cycles in a row without an agent, a thought or an end."""
-    by_rules: bool = False
-    """True if rules take the turn under way, because the model's turns were idle."""
-    reminded: bool = False
-    """True once the orchestrator was reminded to look further."""
-    objected: bool = False
-    """True once it was pointed to steps without an agent when it asked for the report."""
     ended: str = ""
     """Reason for which there is no further cycle; empty while there is one."""
-    numbers: dict[int, str] = {}
-    """Numbers in agents' reports, over all agents → id of a source."""
-    announced_steps: list[str] = []
-    """Ids of steps that came into the plan later and that the orchestrator knows."""
-    resumes: bool = False
-    """True if a resumed run has yet to announce that the research continues."""
+    documents: list[str] = []
+    """Ids of the sources in agents' reports: the number of a document is its place, from 1."""
+    served: dict[str, list[str]] = {}
+    """Agent → ids of the steps that it serves."""
 
 
 def deciding_cycles(limits: EffectiveLimits) -> int:
@@ -115,18 +87,11 @@ def deciding_cycles(limits: EffectiveLimits) -> int:
     return max(1, limits.max_iterations - 1)
 
 
-def name_of_unit(position: OrchestratorPosition) -> tuple[str, str]:
-    """Return name and label of the unit that comes next; cycles are numbered from 1."""
-    kind = position.next_unit
-    if kind is not CycleUnit.CYCLE:
-        return kind.value, LABELS[kind]
-    return f"{kind.value}-{position.cycle + 1}", f"{LABELS[kind]} {position.cycle + 1}"
-
-
+# --- progress ------------------------------------------------------------------------------------------------------
 def progress_of(state: ResearchState) -> Progress:
     """Return the plan, each cycle with its agents, and the report."""
     position = OrchestratorPosition.read(state)
-    started = position.cycle + (position.next_unit is CycleUnit.CYCLE and not position.ended)
+    is_working = position.next_unit is CycleUnit.CYCLE and not position.ended
     cycles = [
         UnitProgress(
             name=f"{CycleUnit.CYCLE}-{number}",
@@ -134,16 +99,18 @@ def progress_of(state: ResearchState) -> Progress:
             mark=Mark.DONE if number <= position.cycle else Mark.RUNNING,
             detail=summary_of_cycle(state, number),
         )
-        for number in range(1, started + 1)
+        for number in range(1, position.cycle + is_working + 1)
     ]
+    plan, report = (
+        unit_progress(state, position, kind, LABELS, summary_of_unit(state, kind))
+        for kind in (CycleUnit.PLANNING, CycleUnit.SYNTHESIS)
+    )
     summary = ""
-    if position.next_unit is CycleUnit.CYCLE and state.resolved is not None:
+    if position.next_unit is CycleUnit.CYCLE:
         working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
         agents = f", {plural(working, 'agent')} at work" if working else ""
-        summary = f"cycle {position.cycle + 1} of at most {deciding_cycles(state.resolved.limits)}{agents}"
-    return Progress(
-        summary=summary, units=[_unit(state, CycleUnit.PLANNING), *cycles, _unit(state, CycleUnit.SYNTHESIS)]
-    )
+        summary = f"cycle {position.cycle + 1} of at most {deciding_cycles(state.resolution.limits)}{agents}"
+    return Progress(summary=summary, units=[plan, *cycles, report])
 
 
 def summary_of_unit(state: ResearchState, kind: CycleUnit) -> str:
@@ -165,51 +132,19 @@ def summary_of_cycle(state: ResearchState, number: int) -> str:
     return f"{plural(len(tasks), 'agent')}, {plural(found, 'finding')}" + (f", {failed} failed" if failed else "")
 
 
-def _unit(state: ResearchState, kind: CycleUnit) -> UnitProgress:
-    position, order = OrchestratorPosition.read(state), list(CycleUnit)
-    place, current = order.index(kind), order.index(position.next_unit)
-    mark = mark_of(place, current, finished=position.finished, started=state.phase is not None)
-    detail = summary_of_unit(state, kind) if mark is Mark.DONE else ""
-    return UnitProgress(name=kind, label=LABELS[kind], mark=mark, detail=detail)
-
-
-# --- checks of a task ----------------------------------------------------------------------------------------------
+# --- tasks ---------------------------------------------------------------------------------------------------------
 def problem_of(task: str) -> str:
     """Return why nobody who knows only the task could understand it, and the remedy; empty if there is no problem."""
-    text = " ".join(task.split())
-    words = normalized_query(text).split()
+    words = normalized_query(task).split()
     # A script without spaces expresses much in few characters.
-    if not words or (text.isascii() and (len(text) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
+    if not words or (task.isascii() and (len(task) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
         return "task: too short to be understood; name the subject and what is to be found out about it"
-    if len(text) > MOST_CHARACTERS:
-        return f"task: longer than {MOST_CHARACTERS} characters; send several agents with a part each"
-    if reference := REFERENCES.search(text):
+    if reference := REFERENCES.search(task):
         return (
             f"task: “{reference[0]}” means nothing to an agent, which knows only its task; "
             "write what it stands for in its place"
         )
     return ""
-
-
-def repeated_by(task: str, earlier: Mapping[str, str]) -> str:
-    """Return the id of the first of earlier agents (id → task) with the same task; empty if there is none."""
-    for agent, text in earlier.items():
-        if normalized_text(text) == normalized_text(task) or same_query(text, task):
-            return agent
-    return ""
-
-
-# --- nodes ---------------------------------------------------------------------------------------------------------
-def step_node(step: OutlinedStep, origin: str = "plan") -> PlanNode:
-    """Return a step as a node that searches nothing itself."""
-    return PlanNode(
-        id="step-" + short_hash(step.step),
-        text=step.step[:500],
-        kind=NodeKind.STEP,
-        needs_search=False,
-        facet=step.facet,
-        origin=origin,
-    )
 
 
 def task_node(agent: str, task: str, steps: Sequence[PlanNode], iteration: int) -> PlanNode:
@@ -231,9 +166,16 @@ def tasks_of(plan: Plan) -> list[PlanNode]:
     return [node for node in plan.nodes if node.kind is NodeKind.TASK]
 
 
+# --- steps ---------------------------------------------------------------------------------------------------------
 def unserved(plan: Plan) -> list[PlanNode]:
     """Return the steps without an agent, or whose agents all failed."""
     return [step for step in plan.steps if step.status is NodeStatus.PENDING]
+
+
+def numbered(plan: Plan, steps: Iterable[PlanNode]) -> dict[int, PlanNode]:
+    """Return steps by their number in the plan, from 1."""
+    wanted = {step.id for step in steps}
+    return {number: step for number, step in enumerate(plan.steps, start=1) if step.id in wanted}
 
 
 def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode]:
@@ -247,103 +189,52 @@ def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode
     return [plan.steps[-place]] if most > 1 else []
 
 
-# --- changes of the plan -------------------------------------------------------------------------------------------
-def with_queries_as_steps(plan: Plan) -> Plan:
-    """Return the plan with steps in place of searches: a person may have written searches, but agents make these."""
-    nodes = [
-        step_node(OutlinedStep(step=node.text, facet=node.facet))
-        if node.parent is None and node.kind is NodeKind.QUERY
-        else node
-        for node in plan.nodes
-    ]
-    return plan.model_copy(update={"nodes": list({node.id: node for node in nodes}.values())})
-
-
-def with_requested_step(plan: Plan, gap: Gap) -> Plan:
-    """Return the plan with one more step, for a request of a person during the run."""
-    text = (gap.suggested_queries or [gap.description])[0]
-    step = step_node(OutlinedStep(step=text), f"gap:{gap.id}")
-    nodes = [*plan.nodes, step.model_copy(update={"rationale": gap.description[:300]})]
-    return Plan(version=plan.version + 1, brief=plan.brief, nodes=nodes)
-
-
-def with_steps_updated(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
-    """Return the plan with the status of its steps by their agents; `served` maps agents to further steps.
+def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
+    """Return the plan with the status of its steps by that of their agents; `served` maps agents to steps.
 
     A step is done when one of its agents is, and waits for another one when all of them failed.
     """
-    of_step: dict[str, list[PlanNode]] = {}
-    for task in tasks_of(plan):
-        for step in dict.fromkeys([*served.get(task.id, ()), *([task.parent] if task.parent else [])]):
-            of_step.setdefault(step, []).append(task)
-    steps = [step for step in plan.steps if step.id in of_step and step.status is not NodeStatus.SKIPPED]
-    return plan.with_nodes(*(_updated_step(step, of_step[step.id]) for step in steps))
+    return plan.with_nodes(*(_updated_step(plan, step, served) for step in plan.steps))
 
 
-def _updated_step(step: PlanNode, tasks: Sequence[PlanNode]) -> PlanNode:
+def _updated_step(plan: Plan, step: PlanNode, served: Mapping[str, Sequence[str]]) -> PlanNode:
+    tasks = [task for task in tasks_of(plan) if step.id in served.get(task.id, ())]
     statuses = {task.status for task in tasks}
-    if NodeStatus.COMPLETED in statuses or step.status is NodeStatus.COMPLETED:
+    if not statuses or step.status is NodeStatus.SKIPPED:
+        return step
+    if NodeStatus.COMPLETED in statuses:
         status = NodeStatus.COMPLETED
     else:
         status = NodeStatus.PENDING if statuses == {NodeStatus.FAILED} else NodeStatus.EXECUTING
-    found = max([step.finding_count, *(task.finding_count for task in tasks)])
+    found = max(task.finding_count for task in tasks)
     return step.model_copy(update={"status": status, "finding_count": found, "status_reason": ""})
 
 
-def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
-    """Return the plan with these steps skipped, because the findings answer the question."""
-    update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
-    return plan.with_nodes(*(step.model_copy(update=update) for step in steps))
+def resumed_plan(state: ResearchState, position: OrchestratorPosition) -> Plan:
+    """Return the plan of a resumed run: agents that did their work are done, skipped steps remain skipped.
 
-
-def resumed_plan(state: ResearchState, skipped: Sequence[str]) -> Plan:
-    """Return the plan of a resumed run: ended agents remain ended, skipped steps remain skipped.
-
-    Steps whose agents failed, ended early by a limit that may be higher now, or have searches that failed, wait for
-    others.
+    Steps whose agents failed, were cut short, or have searches that failed, wait for others.
     """
-    plan = without_steps(state.plan, [step for step in state.plan.steps if step.id in set(skipped)])
-    by_agent = {record.task.plan_node: record for record in state.agents}
-    tasks = {
-        task.id: task.model_copy(
-            update={"status": NodeStatus.FAILED if _has_failures(record) else STATUS_OF[record.status]}
-        )
-        for task in tasks_of(plan)
-        if (record := by_agent.get(task.id))
-    }
-    failed = {task.parent for task in tasks.values() if task.status is NodeStatus.FAILED}
-    reopened = [step for step in plan.steps if step.id in failed and step.status is NodeStatus.COMPLETED]
-    executing = (step.model_copy(update={"status": NodeStatus.EXECUTING}) for step in reopened)
-    plan = plan.with_nodes(*tasks.values(), *executing)
-    return with_steps_updated(plan, {})
+    records = {record.task.id: record for record in state.agents}
+    tasks = [
+        task.model_copy(update={"status": _status_of(record)})
+        for task in tasks_of(state.plan)
+        if (record := records.get(task.id))
+    ]
+    plan = without_steps(state.plan, [step for step in state.plan.steps if step.id in position.skipped])
+    return with_step_statuses(plan.with_nodes(*tasks), position.served)
+
+
+def _status_of(record: AgentRecord) -> NodeStatus:
+    if not record.is_over:
+        return NodeStatus.EXECUTING
+    result = record.result
+    is_whole = result is not None and not (result.is_stub or result.problem or result.failed_branches)
+    return NodeStatus.COMPLETED if is_whole else NodeStatus.FAILED
 
 
 def spent_limit(state: ResearchState) -> StopReason | None:
     """Return the limit that ended an agent early, if its task was not done again."""
-    ended = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
-    records = [record for record in state.agents if record.task.plan_node in ended and _is_spent(record)]
-    return next((record.result.stop_reason for record in records if record.result), None)
-
-
-def _is_spent(record: AgentRecord) -> bool:
-    return record.result is not None and record.is_over and record.result.stop_reason in SPENT_LIMITS
-
-
-def _has_failures(record: AgentRecord) -> bool:
-    return _is_spent(record) or (record.is_over and record.result is not None and bool(record.result.failed_branches))
-
-
-def with_closed_gaps(
-    gaps: Sequence[Gap], earlier: Sequence[str], found: Sequence[str], stated: Sequence[str]
-) -> list[Gap]:
-    """Close the gaps of `earlier` agents that a later agent with the same purpose does not state again.
-
-    Only if the later one has findings (`found`); `stated` are the ids of its own gaps.
-    """
-    origins = {f"sub_query:{agent}" for agent in earlier}
-    return [
-        gap.model_copy(update={"status": GapStatus.ADDRESSED, "resolved_by": list(found)})
-        if found and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in set(stated)
-        else gap
-        for gap in gaps
-    ]
+    done = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
+    reasons = [record.result.stop_reason for record in state.agents if record.result and record.task.id in done]
+    return next((reason for reason in reasons if reason in SPENT_LIMITS), None)

@@ -17,20 +17,18 @@ from contracts.reflective_roles import (
     ReflectorAnswer,
     RespondInput,
     Route,
+    StepKind,
 )
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import SYNTHESIZER
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
-from workflows.phases.role_inputs import write_input
-from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished, carry_out, judge_report, unplanned_requests
+from workflows.strategies.protocol import Finished
 from workflows.strategies.reflective.plan import (
     ReflectivePosition,
     StepReflection,
@@ -38,19 +36,25 @@ from workflows.strategies.reflective.plan import (
     completed_steps,
     name_of_unit,
     named_step,
-    only_step,
     open_queries,
     pending_steps,
     progress_of,
     room_for_steps,
-    step_node,
     summaries_of,
     summary_of_unit,
     with_new_steps,
     with_requested_step,
-    without_pending_steps,
 )
 from workflows.strategies.reflective.step_research import investigate, research_step
+from workflows.strategies.units import (
+    UngatedStrategy,
+    carry_out,
+    judge_report,
+    step_node,
+    unplanned_requests,
+    without_steps,
+    write_draft,
+)
 
 DEPTH_OF: Final = {
     Complexity.SIMPLE: Depth.LIGHT,
@@ -59,7 +63,7 @@ DEPTH_OF: Final = {
 }
 
 
-class ReflectiveStrategy:
+class ReflectiveStrategy(UngatedStrategy):
     """One unit per call: coordination, background, plan, one step, report."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -75,7 +79,7 @@ class ReflectiveStrategy:
             UnitKind.BACKGROUND: investigate,
             UnitKind.PLANNING: self._plan,
             UnitKind.STEP: self._research,
-            UnitKind.SYNTHESIS: self._write,
+            UnitKind.SYNTHESIS: write_draft,
             UnitKind.ANSWER: self._answer,
         }[kind]
         name, label = name_of_unit(run.state, kind)
@@ -83,10 +87,6 @@ class ReflectiveStrategy:
         title = f"{name}: {step.text}" if step else name
         await carry_out(run, name, label, work, lambda: summary_of_unit(run.state, kind, name), title=title)
         return Unit(name=name, iteration_ended=kind is UnitKind.STEP)
-
-    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open a pause without a gate: only the report is judged by rules; a reflector judges each step."""
-        return OpenPause(unit=unit, moment=run.moment())
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Call the hook, reflect on a step, and move on."""
@@ -117,9 +117,8 @@ class ReflectiveStrategy:
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Continue with the pending steps, but for those that a reflection skipped; write a finished report again."""
         position, plan = ReflectivePosition.of(state), state.plan
-        skipped = [step for step in plan.steps if step.id in position.skipped]
-        update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
-        plan = state.plan = plan.with_nodes(*(step.model_copy(update=update) for step in skipped))
+        plan = without_steps(plan, [step for step in plan.steps if step.id in position.skipped])
+        state.plan = plan
         # A failed search is repeated, so its step is not over.
         reopened = [step for step in completed_steps(plan) if open_queries(state, step)]
         executing = {"status": NodeStatus.EXECUTING}
@@ -165,7 +164,8 @@ class ReflectiveStrategy:
     async def _plan(self, run: ResearchRun) -> None:
         state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
         if position.route is Route.QUICK:
-            state.plan = with_new_steps(state.plan, run.resolved.query, "", [only_step(run.resolved.query)])
+            text, facet = run.resolved.query[:500], StepKind.RESEARCH.value
+            state.plan = with_new_steps(state.plan, text, [step_node(text, facet=facet, description=text)])
             return
         room = max(1, room_for_steps(state.plan, limits.max_steps))
         request = PlanStepsInput(
@@ -186,9 +186,13 @@ class ReflectiveStrategy:
         else:
             if output.has_enough_context:
                 run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
-            fresh = [step_node(step, state.iteration) for step in output.steps]
+            fresh = [
+                step_node(one.title, facet=one.step_type, description=one.description, iteration=state.iteration)
+                for one in output.steps
+            ]
             if fresh:
-                state.plan = with_new_steps(state.plan, output.title, output.thought, fresh)
+                brief = output.thought or state.plan.brief or output.title
+                state.plan = with_new_steps(state.plan, brief, fresh)
         position.feedback, position.suggested_changes = "", []
         count = len(state.plan.steps)
         run.note("plan.drafted", plural(count, "step"), count=count, version=state.plan.version)
@@ -200,11 +204,6 @@ class ReflectiveStrategy:
             await research_step(run, pending[0])
         else:
             await analyze(run)  # sources that the end of an earlier run had analyzed without a model
-
-    async def _write(self, run: ResearchRun) -> None:
-        output = await run.ask(SYNTHESIZER, "write", write_input(run, issues=run.issues(UnitKind.SYNTHESIS)))
-        run.state.draft = output.draft
-        run.note("report.updated", f"{output.draft.characters} characters", characters=output.draft.characters)
 
     async def _answer(self, run: ResearchRun) -> None:
         output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
@@ -295,17 +294,18 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
     if position.route is not Route.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
         return
     for gap in unplanned_requests(state):
-        before = state.plan
-        state.plan, displaced = with_requested_step(before, gap, state.iteration, run.resolved.limits.max_steps)
-        if state.plan is not before:
-            outputs = {"instead_of": displaced.text} if displaced else {}
-            run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id}, outputs)
+        plan = with_requested_step(state.plan, gap, state.iteration, run.resolved.limits.max_steps)
+        if plan is not state.plan:
+            state.plan = plan
+            run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
             position.next_unit, position.finished = UnitKind.STEP, False
 
 
 def _skip_pending_steps(state: ResearchState) -> None:
-    state.plan, skipped = without_pending_steps(state.plan, ENOUGH)
-    ReflectivePosition.of(state).skipped += skipped
+    """Skip the steps that are no longer needed, but for those that a person asked for."""
+    started = [step for step in pending_steps(state.plan) if step.gap_id is None]
+    state.plan = without_steps(state.plan, started)
+    ReflectivePosition.of(state).skipped += [step.id for step in started]
 
 
 def _record_reflection(run: ResearchRun, decided: StepReflection, answer: ReflectorAnswer | None) -> None:

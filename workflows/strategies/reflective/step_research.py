@@ -10,21 +10,19 @@ from contracts.plan import PlanNode
 from contracts.reflective_roles import INVESTIGATOR, RESEARCHER, InvestigateInput, ResearchStepInput, Route
 from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus
+from contracts.vocabulary import AgentRole, EngineKind, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Answers, Searching
+from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import (
     ReflectivePosition,
+    findings_of,
     is_analysis,
-    is_requested,
-    observations_of,
     open_queries,
     query_nodes,
-    reads_left,
-    titles_of,
 )
 
 SHOWN_TITLES: Final = 10
@@ -45,31 +43,21 @@ async def research_step(run: ResearchRun, step: PlanNode) -> None:
     else:
         while await _take_turn(run, step):
             pass
-    done = _finished_step(state, step)
-    state.plan = state.plan.with_nodes(done)
-    if is_requested(step):
-        _close_gap(state, done)
+    _finish(state, step)
 
 
-def _finished_step(state: ResearchState, step: PlanNode) -> PlanNode:
-    """Return the step with its result: it failed if all its searches did, and a resumed run repeats it."""
+def _finish(state: ResearchState, step: PlanNode) -> None:
+    """Enter the result of a step: it failed if all its searches did, and a resumed run repeats it."""
     searches = state.plan.children(step)
     failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
-    return step.model_copy(
-        update={
-            "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
-            "error": searches[0].error if failed else None,
-            "finding_count": sum(search.finding_count for search in searches),
-        }
-    )
-
-
-def _close_gap(state: ResearchState, done: PlanNode) -> None:
-    names = {node.id for node in state.plan.children(done)}
-    found = [finding.id for finding in state.findings if finding.sub_query_id in names]
-    status = GapStatus.ADDRESSED if done.finding_count else GapStatus.UNADDRESSABLE
-    update = {"status": status, "resolved_by": found}
-    state.gaps = [gap.model_copy(update=update) if gap.id == done.gap_id else gap for gap in state.gaps]
+    found = sum(search.finding_count for search in searches)
+    update = {
+        "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
+        "error": searches[0].error if failed else None,
+        "finding_count": found,
+    }
+    state.plan = state.plan.with_nodes(step.model_copy(update=update))
+    state.gaps = after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
 
 
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
@@ -81,7 +69,7 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
             return False
         state.plan = state.plan.with_nodes(*query_nodes(step, queries, state.iteration))
         position.turns += 1
-    room = reads_left(state, step, limits.max_reads_per_step)
+    room = _reads_left(state, step, limits.max_reads_per_step)
     await Gathering(run, open_queries(state, step), most=room).carry_out()
     await analyze(run)
     # A researcher without a model, at light depth or on the quick route does not see its results.
@@ -92,22 +80,31 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
 async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     searches_left = limits.max_searches_per_step - len(state.plan.children(step))
-    if searches_left <= 0 or (position.turns and not reads_left(state, step, limits.max_reads_per_step)):
+    if searches_left <= 0 or (position.turns and not _reads_left(state, step, limits.max_reads_per_step)):
         return []
     if position.route is Route.QUICK:
         return [step.text]
+    names = {node.id for node in state.plan.children(step)}
+    titles = [source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
     request = ResearchStepInput(
         step_title=step.text,
         description=step.expected_contribution,
         most_queries=searches_left,
         asked=[node.text for node in state.plan.sub_queries],
-        observations=observations_of(state, step),
-        titles=titles_of(state, step)[:SHOWN_TITLES],
+        observations=[finding.statement for finding in findings_of(state, step)],
+        titles=titles[:SHOWN_TITLES],
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)
     known = {node.id for node in state.plan.nodes}
     return [node.text for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
+
+
+def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
+    """Return the number of sources that a step may still read; unreadable ones count."""
+    names = {node.id for node in state.plan.children(step)}
+    read = [source for source in state.sources.values() if names.intersection(source.sub_query_ids[:1])]
+    return max(0, most - len(read))
 
 
 def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
@@ -132,8 +129,16 @@ async def investigate(run: ResearchRun) -> None:
     output = await run.ask(INVESTIGATOR, "background", request)
     nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
-    searching = Searching(run, nodes)
-    answers = await run.within_limits(_search(searching, nodes, run.resolved.limits.max_parallel))
+    searching, turns = Searching(run, nodes), asyncio.Semaphore(run.resolved.limits.max_parallel)
+
+    async def search(node: PlanNode) -> Answers:
+        async with turns:
+            return await searching.search(node)
+
+    async def search_all() -> list[Answers]:
+        return await asyncio.gather(*map(search, nodes))
+
+    answers = await run.within_limits(search_all())
     hits: dict[str, SearchHit] = {}
     for node, answer in zip(nodes, answers, strict=True):
         asked = [record_of(node, name, found=found, source_type=kind) for name, kind, found in answer.asked]
@@ -145,13 +150,3 @@ async def investigate(run: ResearchRun) -> None:
             hits.setdefault(canonical_url(hit.url), hit)
     ReflectivePosition.of(run.state).background = list(hits.values())
     run.decided(number, {"titles": len(hits)})
-
-
-async def _search(searching: Searching, nodes: list[PlanNode], at_once: int) -> list[Answers]:
-    turns = asyncio.Semaphore(at_once)
-
-    async def search(node: PlanNode) -> Answers:
-        async with turns:
-            return await searching.search(node)
-
-    return list(await asyncio.gather(*(search(node) for node in nodes)))

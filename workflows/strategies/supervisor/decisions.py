@@ -1,6 +1,6 @@
 """Position, gates and decisions of the strategy `supervisor`. Pure."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from contracts.evidence import Finding, Gap, supported_confidence, voice_of
 from contracts.outcome import GateIssue, GateResult, Pause
@@ -17,7 +17,6 @@ from contracts.vocabulary import (
     GatePolicy,
     NodeStatus,
     Phase,
-    Quality,
     Severity,
     SourceStatus,
     StopReason,
@@ -45,76 +44,89 @@ FOLLOWING = {
 def evaluate(phase: Phase, state: ResearchState) -> GateResult:
     """Return the gate of a phase. Pure: the same state gives the same result."""
     check = {
-        Phase.PLANNING: check_plan,
-        Phase.GATHERING: check_sources,
-        Phase.ANALYSIS: check_findings,
-        Phase.SYNTHESIS: check_report,
-        Phase.REFINEMENT: check_gaps,
+        Phase.PLANNING: _check_plan,
+        Phase.GATHERING: _check_sources,
+        Phase.ANALYSIS: _check_findings,
+        Phase.SYNTHESIS: _check_report,
+        Phase.REFINEMENT: _check_gaps,
     }[phase]
-    return check(state)
+    issues, score, metrics = check(state)
+    return GateResult(
+        phase=phase,
+        valid=not issues or phase is Phase.REFINEMENT,
+        issues=issues,
+        quality_score=min(10.0, score),
+        metrics=metrics,
+        policy=state.resolution.gates.policy,
+    )
 
 
-def check_plan(state: ResearchState) -> GateResult:
+Check = tuple[list[GateIssue], float, dict[str, bool | int | float]]
+"""Issues, score and figures of a phase; the decision log records the figures."""
+
+
+def _issues(*checks: tuple[bool, str, str]) -> list[GateIssue]:
+    """Return the issues that apply, each given as condition, code and message."""
+    return [GateIssue(code=code, message=message) for applies, code, message in checks if applies]
+
+
+def _check_plan(state: ResearchState) -> Check:
     """Demand enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one."""
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
-    limit = state.resolved.limits.max_sub_queries if state.resolved else 5
-    least, has_brief = min(2, limit), bool(state.plan.brief.strip())
-    issues = []
-    if len(queries) < least:
-        issues.append(GateIssue(code="too_few_sub_queries", message=f"{len(queries)} sub-queries, at least {least}"))
-    if len(queries) > limit:
-        issues.append(GateIssue(code="too_many_sub_queries", message=f"{len(queries)} sub-queries, at most {limit}"))
-    if not has_brief:
-        issues.append(GateIssue(code="no_brief", message="the research brief is missing"))
-    issues += [
-        GateIssue(code="short_sub_query", message=f"sub-query too short: {query.text[:20]}")
-        for query in queries
-        if len(query.text) < MIN_QUERY_CHARACTERS
-    ]
-    metrics = {"sub_query_count": float(len(queries)), "has_research_brief": float(has_brief)}
-    return _result(Phase.PLANNING, state, issues, 2.5 * len(queries), metrics)
+    limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
+    least = min(2, limit)
+    issues = _issues(
+        (count < least, "too_few_sub_queries", f"{count} sub-queries, at least {least}"),
+        (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
+        (not has_brief, "no_brief", "the research brief is missing"),
+        *(
+            (len(query.text) < MIN_QUERY_CHARACTERS, "short_sub_query", f"sub-query too short: {query.text[:20]}")
+            for query in queries
+        ),
+    )
+    return issues, 2.5 * count, {"sub_query_count": count, "has_research_brief": has_brief}
 
 
-def check_sources(state: ResearchState) -> GateResult:
+def _check_sources(state: ResearchState) -> Check:
     """Demand enough sources, a good one among them, and half of the sub-queries completed."""
-    sources, queries = state.readable_sources(), state.plan.sub_queries
+    count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
-    issues = []
-    if len(sources) < MIN_SOURCES:
-        message = f"{plural(len(sources), 'source')}, at least {MIN_SOURCES}"
-        issues.append(GateIssue(code="too_few_sources", message=message))
-    if sources and not any(source.quality is Quality.HIGH for source in sources):
-        issues.append(GateIssue(code="no_high_quality_source", message="no source is of high quality"))
-    if queries and completed / len(queries) < MIN_COMPLETION:
-        message = f"{completed} of {len(queries)} sub-queries completed, at least half"
-        issues.append(GateIssue(code="too_few_completed", message=message))
-    metrics = {"source_count": float(len(sources)), "completed": float(completed)}
-    return _result(Phase.GATHERING, state, issues, 1.5 * len(sources), metrics)
+    issues = _issues(
+        (count < MIN_SOURCES, "too_few_sources", f"{plural(count, 'source')}, at least {MIN_SOURCES}"),
+        (count > 0 and not good, "no_high_quality_source", "no source is of high quality"),
+        (
+            completed < MIN_COMPLETION * len(queries),
+            "too_few_completed",
+            f"{completed} of {len(queries)} sub-queries completed, at least half",
+        ),
+    )
+    return issues, 1.5 * count, {"source_count": count, "completed": completed}
 
 
-def check_findings(state: ResearchState) -> GateResult:
+def _check_findings(state: ResearchState) -> Check:
     """Demand enough findings, a well-supported one, and enough of the sources used."""
-    high = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings)
+    high, count = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings), len(state.findings)
     analyzed = {source.id for source in state.readable_sources() if source.analyzed}
     cited = {source_id for finding in state.findings for source_id in finding.source_ids} & analyzed
     coverage = len(cited) / max(1, len(analyzed))
-    issues = []
-    if len(state.findings) < MIN_FINDINGS:
-        message = f"{plural(len(state.findings), 'finding')}, at least {MIN_FINDINGS}"
-        issues.append(GateIssue(code="too_few_findings", message=message))
     # Another analysis cannot raise the confidence of a finding above what its sources support.
-    if state.findings and not high and any(_may_be_of_high_confidence(state, finding) for finding in state.findings):
-        issues.append(GateIssue(code="no_high_confidence", message="no finding is of high confidence"))
-    if coverage < MIN_COVERAGE:
-        message = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%}"
-        issues.append(GateIssue(code="low_coverage", message=message))
+    may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
+    issues = _issues(
+        (count < MIN_FINDINGS, "too_few_findings", f"{plural(count, 'finding')}, at least {MIN_FINDINGS}"),
+        (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
+        (
+            coverage < MIN_COVERAGE,
+            "low_coverage",
+            f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%}",
+        ),
+    )
     metrics = {
-        "finding_count": float(len(state.findings)),
-        "high_confidence_count": float(high),
+        "finding_count": count,
+        "high_confidence_count": high,
         "coverage": round(coverage, 3),
-        "not_analyzed": float(len(state.readable_sources()) - len(analyzed)),
+        "not_analyzed": len(state.readable_sources()) - len(analyzed),
     }
-    return _result(Phase.ANALYSIS, state, issues, 2.0 * len(state.findings) + high, metrics)
+    return issues, 2.0 * count + high, metrics
 
 
 def _may_be_of_high_confidence(state: ResearchState, finding: Finding) -> bool:
@@ -124,88 +136,49 @@ def _may_be_of_high_confidence(state: ResearchState, finding: Finding) -> bool:
     return supported_confidence(voices) is Confidence.HIGH
 
 
-def check_report(state: ResearchState) -> GateResult:
+def _check_report(state: ResearchState) -> Check:
     """Demand a report with headings, long enough, whose markers all resolve."""
-    length = float(state.draft.characters if state.draft else 0)
-    metrics = {"has_report": float(length > 0), "report_length": length}
-    return _result(Phase.SYNTHESIS, state, report_issues(state), length / 500, metrics)
+    length = state.draft.characters if state.draft else 0
+    return report_issues(state), length / 500, {"has_report": length > 0, "report_length": length}
 
 
-def check_gaps(state: ResearchState) -> GateResult:
+def _check_gaps(state: ResearchState) -> Check:
     """Note open gaps with no iteration left; always valid."""
-    open_gaps = len(state.unaddressed_gaps())
-    last = state.resolved.limits.max_iterations if state.resolved else 1
-    issues = []
-    if open_gaps and state.iteration >= last:
-        issues.append(GateIssue(code="open_gaps", message=f"open after the last iteration: {plural(open_gaps, 'gap')}"))
-    metrics = {"unaddressed_gaps": float(open_gaps)}
-    result = _result(Phase.REFINEMENT, state, issues, 10.0 - min(10.0, 2.0 * open_gaps), metrics)
-    return result.model_copy(update={"valid": True})
-
-
-def _result(
-    phase: Phase, state: ResearchState, issues: list[GateIssue], score: float, metrics: dict[str, float]
-) -> GateResult:
-    return GateResult(
-        phase=phase,
-        valid=not issues,
-        issues=issues,
-        quality_score=min(10.0, score),
-        metrics=metrics,
-        policy=state.resolved.gates.policy if state.resolved else GatePolicy.STRICT,
-    )
-
-
-def phase_outputs(phase: Phase, state: ResearchState) -> dict[str, Any]:
-    """Return the figures that the decision log records of a phase."""
-    gaps = len(state.unaddressed_gaps())
-    high = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings)
-    outputs: dict[Phase, dict[str, Any]] = {
-        Phase.PLANNING: {
-            "sub_query_count": len(state.plan.sub_queries),
-            "has_research_brief": bool(state.plan.brief.strip()),
-        },
-        Phase.GATHERING: {"source_count": len(state.readable_sources())},
-        Phase.ANALYSIS: {"finding_count": len(state.findings), "high_confidence_count": high},
-        Phase.SYNTHESIS: {
-            "has_report": state.draft is not None,
-            "report_length": state.draft.characters if state.draft else 0,
-        },
-        Phase.REFINEMENT: {"unaddressed_gaps": gaps},
-    }
-    return outputs[phase]
+    count, is_last = len(state.unaddressed_gaps()), state.iteration >= state.resolution.limits.max_iterations
+    message = f"open after the last iteration: {plural(count, 'gap')}"
+    issues = _issues((count > 0 and is_last, "open_gaps", message))
+    return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
 
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
     """Return the figures of a phase, then the questions that the reflecting model is asked about it."""
     gaps, sources = state.unaddressed_gaps(), state.readable_sources()
-    if phase is Phase.PLANNING:
-        brief = "yes" if state.plan.brief.strip() else "no"
-        return (
-            f"The plan is made: {len(state.plan.sub_queries)} sub-queries; research brief: {brief}. "
+    publishers = {source.publisher or source.provider for source in sources}
+    addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
+    return {
+        Phase.PLANNING: (
+            f"The plan is made: {len(state.plan.sub_queries)} sub-queries; research brief: "
+            f"{'yes' if state.plan.brief.strip() else 'no'}. "
             "Do the sub-queries cover the whole question, and what aspect is missing?"
-        )
-    if phase is Phase.GATHERING:
-        publishers = {source.publisher or source.provider for source in sources}
-        return (
+        ),
+        Phase.GATHERING: (
             f"Searching is done: {plural(len(sources), 'source')} read, "
-            f"{len(state.high_quality_sources())} of high quality, "
-            f"from {plural(len(publishers), 'publisher')}. Are they diverse enough, and how is their quality spread?"
-        )
-    if phase is Phase.ANALYSIS:
-        return (
+            f"{len(state.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}. "
+            "Are they diverse enough, and how is their quality spread?"
+        ),
+        Phase.ANALYSIS: (
             f"The sources are analyzed: {plural(len(state.findings), 'finding')}, {plural(len(gaps), 'gap')}. "
             "Is each finding well supported, and is any gap critical?"
-        )
-    if phase is Phase.SYNTHESIS:
-        length = state.draft.characters if state.draft else 0
-        last = state.resolved.limits.max_iterations if state.resolved else 1
-        return (
-            f"The report is written: {length} characters, iteration {state.iteration} of {last}. "
+        ),
+        Phase.SYNTHESIS: (
+            f"The report is written: {state.draft.characters if state.draft else 0} characters, "
+            f"iteration {state.iteration} of {state.resolution.limits.max_iterations}. "
             "Is it good enough, or does it need another round?"
-        )
-    addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
-    return f"The gaps are reviewed: {addressed} of {len(state.gaps)} addressed. Go on iterating, or finish?"
+        ),
+        Phase.REFINEMENT: (
+            f"The gaps are reviewed: {addressed} of {len(state.gaps)} addressed. Go on iterating, or finish?"
+        ),
+    }[phase]
 
 
 class SupervisorPosition(Position):
@@ -227,18 +200,22 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     A reflection may tighten; it may loosen the iteration decision alone. `can_change` is false where doing the phase
     again would have the same input.
     """
-    is_retried = was_retried(state, gate.phase, state.iteration)
-    has_remedy = bool(curable_issues(state, gate)) and gate.policy is GatePolicy.STRICT
-    retry_is_due = has_remedy or (reflection is not None and reflection.action is Action.RETRY)
+    is_retried, is_strict = was_retried(state, gate.phase, state.iteration), gate.policy is GatePolicy.STRICT
+    rationale = reflection.rationale if reflection else "the gate is satisfied"
+    reasons = "; ".join(issue.message for issue in gate.issues) or rationale
+    wants_retry = reflection is not None and reflection.action is Action.RETRY
+    retry_is_due = wants_retry or (is_strict and bool(curable_issues(state, gate)))
+    action = Action.PROCEED
     if retry_is_due and gate.phase != Phase.REFINEMENT and not is_retried and can_change:
-        return _pause(gate, Action.RETRY, _reasons(gate, reflection))
-    if gate.phase == Phase.SYNTHESIS:
-        return _after_synthesis(state, gate, reflection)
-    if gate.phase == Phase.REFINEMENT:
-        return _after_refinement(state, gate)
-    if retry_is_due or not gate.valid:
-        return _pause(gate, Action.PROCEED, f"{_why_no_retry(gate, is_retried)}: {_reasons(gate, reflection)}")
-    return _pause(gate, Action.PROCEED, reflection.rationale if reflection else "the gate is satisfied")
+        action, rationale = Action.RETRY, reasons
+    elif gate.phase == Phase.SYNTHESIS:
+        action, rationale = _after_synthesis(state, gate, reflection)
+    elif gate.phase == Phase.REFINEMENT:
+        action, rationale = _after_refinement(state)
+    elif retry_is_due or not gate.valid:
+        obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
+        rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
+    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)
 
 
 def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
@@ -250,7 +227,7 @@ def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
     hopeless = set()
     if state.engine_by_role.get(AgentRole.ANALYZER) == EngineKind.EXTRACTIVE and state.findings:
         hopeless |= {"too_few_findings", "low_coverage", "no_high_confidence"}
-    if state.resolved is not None and state.resolved.web:
+    if state.resolution.web:
         hopeless.add("no_high_quality_source")
     elif all(source.status is SourceStatus.FULL for source in state.sources.values()) and not unread_hits(state):
         hopeless.add("too_few_sources")
@@ -264,39 +241,22 @@ def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
     return f"{phase}/{iteration}" in SupervisorPosition.read(state).retried
 
 
-def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> Pause:
+def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> tuple[Action, str]:
     if not should_iterate(state):
-        return _pause(gate, Action.COMPLETE, "no gap is left that another iteration could close")
+        return Action.COMPLETE, "no gap is left that another iteration could close"
+    gaps = actionable_gaps(state)
     if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
-        still_open = ", ".join(gap.id for gap in actionable_gaps(state))
-        return _pause(gate, Action.COMPLETE, f"the supervisor completes with open gaps: {still_open}")
-    return _pause(gate, Action.ITERATE, f"gaps that matter: {len(actionable_gaps(state))}; an iteration is left")
+        return Action.COMPLETE, f"the supervisor completes with open gaps: {', '.join(gap.id for gap in gaps)}"
+    return Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
 
 
-def _after_refinement(state: ResearchState, gate: GateResult) -> Pause:
+def _after_refinement(state: ResearchState) -> tuple[Action, str]:
     follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
     if SupervisorPosition.read(state).recommended is False:
-        return _pause(gate, Action.COMPLETE, "more searching would not help")
+        return Action.COMPLETE, "more searching would not help"
     if not follow_ups or not should_iterate(state):
-        return _pause(gate, Action.COMPLETE, "the refinement found nothing new to search for")
-    return _pause(gate, Action.ITERATE, plural(len(follow_ups), "follow-up query"))
-
-
-def _why_no_retry(gate: GateResult, is_retried: bool) -> str:
-    if is_retried:
-        return "the one retry is used"
-    return "nothing_to_change" if gate.policy is GatePolicy.STRICT else "the gate is advisory"
-
-
-def _reasons(gate: GateResult, reflection: SupervisorAnswer | None) -> str:
-    reasons = [issue.message for issue in gate.issues]
-    if not reasons and reflection is not None:
-        reasons = [reflection.rationale]
-    return "; ".join(reasons)
-
-
-def _pause(gate: GateResult, action: Action, rationale: str) -> Pause:
-    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)
+        return Action.COMPLETE, "the refinement found nothing new to search for"
+    return Action.ITERATE, plural(len(follow_ups), "follow-up query")
 
 
 # --- to the next phase ---------------------------------------------------------------------------------------------
@@ -322,14 +282,13 @@ def apply_pause(state: ResearchState) -> StopReason | None:
 
 def should_iterate(state: ResearchState) -> bool:
     """Return true if gaps remain that matter and an iteration is left."""
-    last = state.resolved.limits.max_iterations if state.resolved else 1
-    return bool(actionable_gaps(state)) and state.iteration < last
+    return bool(actionable_gaps(state)) and state.iteration < state.resolution.limits.max_iterations
 
 
 def actionable_gaps(state: ResearchState) -> list[Gap]:
     """Return the open gaps that matter enough to search again; unaddressable ones are no longer open."""
-    floor = state.resolved.limits.severity_floor if state.resolved else Severity.MODERATE
-    return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= SEVERITY_ORDER[floor]]
+    floor = SEVERITY_ORDER[state.resolution.limits.severity_floor]
+    return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= floor]
 
 
 def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
@@ -338,8 +297,7 @@ def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
         return StopReason.NO_OPEN_GAPS
     if not actionable_gaps(state):
         return StopReason.NO_ACTIONABLE_GAPS
-    last = state.resolved.limits.max_iterations if state.resolved else 1
-    if state.iteration >= last:
+    if state.iteration >= state.resolution.limits.max_iterations:
         return StopReason.MAX_ITERATIONS
     return StopReason.COVERAGE_SUFFICIENT
 
@@ -351,22 +309,18 @@ def reposition(state: ResearchState, *, redo_analysis: bool) -> None:
     A finished run is decided again under the new limits. One that was interrupted after its last phase continues to
     its end.
     """
-    before = SupervisorPosition.read(state).next_phase
-    _reposition(state, redo_analysis=redo_analysis)
-    if SupervisorPosition.read(state).next_phase != before or redo_analysis:
-        state.open_pause = None
-
-
-def _reposition(state: ResearchState, *, redo_analysis: bool) -> None:
     position, pause = SupervisorPosition.of(state), state.pause
+    before = position.next_phase
     if not state.plan.nodes:
         position.next_phase, state.pause = Phase.PLANNING, None
-    elif state.pending_sub_queries() and position.next_phase != Phase.PLANNING:
+    elif state.pending_sub_queries() and before != Phase.PLANNING:
         position.next_phase, state.pause = Phase.GATHERING, None
     elif redo_analysis:
         position.next_phase, state.pause = Phase.ANALYSIS, None
-    elif pause is not None and pause.phase == position.next_phase and pause.action is Action.COMPLETE:
+    elif pause is not None and pause.phase == before and pause.action is Action.COMPLETE:
         if should_iterate(state) and pause.phase == Phase.SYNTHESIS:
             state.pause = pause.model_copy(update={"action": Action.ITERATE})
         elif state.ending is not None:
             position.next_phase, state.pause = Phase.SYNTHESIS, None
+    if position.next_phase != before or redo_analysis:
+        state.open_pause = None

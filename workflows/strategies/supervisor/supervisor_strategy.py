@@ -12,23 +12,22 @@ from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.pause import apply_reflection, call_hook, question_of, record_gate
 from workflows.phases.role_inputs import refine_input
-from workflows.phases.writing import write_report
 from workflows.rules.gaps import apply_assessments, asked_for
-from workflows.rules.sub_queries import follow, follow_ups, plan_sub_queries, unread_candidates
+from workflows.rules.sub_queries import follow_ups, plan_sub_queries, unread_candidates
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished, carry_out, mark_of
+from workflows.strategies.protocol import Finished
 from workflows.strategies.supervisor.decisions import (
     SupervisorPosition,
     apply_pause,
     curable_issues,
     decide,
     evaluate,
-    phase_outputs,
     reflection_prompt,
     reposition,
     should_iterate,
     was_retried,
 )
+from workflows.strategies.units import carry_out, mark_of, write_draft
 
 LABELS: Final = {
     Phase.PLANNING: "plan",
@@ -69,7 +68,7 @@ class SupervisorStrategy:
         """Record the gate of the phase, and name the question to the model that reflects on it."""
         phase, state = Phase(unit.name), run.state
         gate = evaluate(phase, state)
-        outputs = phase_outputs(phase, state)
+        outputs = dict(gate.metrics)
         if phase is Phase.REFINEMENT:
             outputs["should_iterate"] = should_iterate(state)
         record_gate(run, gate, outputs, curable_issues(state, gate))
@@ -148,11 +147,9 @@ class SupervisorStrategy:
         return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
-        draft = await write_report(run, run.issues(Phase.SYNTHESIS))
-        run.state.draft = draft
+        await write_draft(run)
         run.state.report_improvements = []
         run.state.candidates = []  # unread hits only mattered until here
-        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:
@@ -167,7 +164,10 @@ class SupervisorStrategy:
         if position.recommended and should_iterate(state):
             limit = run.resolved.limits.max_sub_queries
             fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit)
-        follow(state, fresh)
+        state.plan = state.plan.with_nodes(*fresh)
+        # One whose search had failed before takes its old place, and is analyzed again.
+        again = {query.id for query in fresh}
+        state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
         _record_reviewed_gaps(run, output.gap_analysis, fresh)
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
@@ -190,12 +190,11 @@ def _record_reviewed_gaps(run: ResearchRun, reviewed: list[GapAssessment], fresh
     reviewed_ids = {item.gap_id for item in reviewed}
     for gap in run.state.gaps:
         follow_ups_of_gap = [query.id for query in fresh if query.gap_id == gap.id]
+        inputs = {"gap_id": gap.id}
         if gap.status is GapStatus.UNADDRESSABLE and gap.id in reviewed_ids:
-            outputs: dict[str, object] = {"status": gap.status.value}
-            run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, {"gap_id": gap.id}, outputs)
+            run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, inputs, {"status": gap.status.value})
         elif follow_ups_of_gap:
-            outputs = {"sub_queries": follow_ups_of_gap}
-            run.decide(AgentRole.REFINER, "gap_pursued", gap.description, {"gap_id": gap.id}, outputs)
+            run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": follow_ups_of_gap})
 
 
 def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.messages import SearchResponse
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable, usage_of
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.models.prices import PriceTable
 from providers.search.anthropic_search import cost_usd
 from providers.search.declarations import search_declaration
@@ -281,7 +281,7 @@ async def test_an_answer_without_results_is_a_paid_failure(
     """Status 200 does not make an error an empty list; the error has the cost, where it is known."""
     with pytest.raises(kind, match=words) as raised:
         await answered("anthropic", answer)
-    assert usage_of(raised.value).cost_usd == (None if cost is None else pytest.approx(cost))
+    assert raised.value.usage.cost_usd == (None if cost is None else pytest.approx(cost))
 
 
 async def test_an_empty_account_is_a_matter_of_configuration() -> None:
