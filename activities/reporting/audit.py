@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
@@ -40,11 +38,12 @@ from contracts.report import (
     ReportClaim,
     ReportEvidence,
     ReportSource,
+    read_report,
 )
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import KillableCalls, SubprocessPool
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -83,6 +82,7 @@ class AuditProblem:
 class AuditResult:
     """Everything that was compared, everything that could not be, and every difference."""
 
+    research_id: str = ""
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: dict[str, int] = field(default_factory=dict)
     problems: list[AuditProblem] = field(default_factory=list)
@@ -106,10 +106,10 @@ class AuditResult:
 
 
 async def audit(
-    report: Mapping[str, Any],
+    document: bytes,
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: KillableCalls,
+    isolated: KillableCalls | SubprocessPool,
     *,
     markdown: str | None = None,
     html: bytes | None = None,
@@ -122,21 +122,22 @@ async def audit(
     `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
     result = before or AuditResult()
-    try:
-        read = Report.model_validate(report)
-    except ValidationError as error:
-        for item in error.errors(include_input=False, include_url=False):
-            result.problem("malformed", ".".join(str(part) for part in item["loc"]), item["msg"])
+    read = await isolated.call(READ, document)
+    if not isinstance(read, Report):
+        for place, problem in read:
+            result.problem("malformed", place, problem)
         return result
+    result.research_id = read.research_id
     texts = {}
     for source in read.sources:
         texts[source.id] = await _load("text", source, source.text_hash, get_text, result)
         await _load("original", source, source.content_hash, get_bytes, result)
     _check_forms(read, markdown, html, result)
     checked, unchecked, problems = await isolated.call(COMPARE, read, texts, result, seconds=COMPARING_SECONDS)
-    return AuditResult(checked, unchecked, [AuditProblem(*problem) for problem in problems])
+    return AuditResult(read.research_id, checked, unchecked, [AuditProblem(*problem) for problem in problems])
 
 
+READ: Final = f"{read_report.__module__}:{read_report.__name__}"
 COMPARE: Final = f"{__name__}:compare"
 
 

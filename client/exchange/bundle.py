@@ -17,14 +17,16 @@ from pydantic import Field, ValidationError
 
 from contracts.base import StrictContract
 from contracts.parse_request import error_lines
+from contracts.report import LARGEST_REPORT
 from providers.errors import ContentCorrupt, ContentMissing
 
 MANIFEST: Final = "manifest.json"
 MEMBER: Final = re.compile(r"manifest\.json|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
 """Every name that a bundle may have; there are no folders, no other places and no links."""
 FILE_LIMIT: Final = 20_000
-BYTE_LIMIT: Final = 500_000_000
-"""Of all files together, unpacked: a report with a thousand sources is a fifth of it."""
+BYTE_LIMIT: Final = 200_000_000
+"""Of all files together, unpacked: a report with a thousand sources is half of it."""
+MANIFEST_LIMIT: Final = 4_000_000
 SUSPECT_BYTES: Final = 10_000_000
 RATIO_LIMIT: Final = 200
 """Unpacked to packed size of a file from `SUSPECT_BYTES` on; written text has a ratio of three to twenty."""
@@ -158,6 +160,8 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
             "is there twice": entry.filename in files,
             "is encrypted or packed in a way that bundles do not use": encrypted
             or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+            "is larger than any file of a bundle": entry.file_size
+            > (MANIFEST_LIMIT if entry.filename == MANIFEST else LARGEST_REPORT),
             "is a ZIP bomb": entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT),
         }
         for problem, found in problems.items():

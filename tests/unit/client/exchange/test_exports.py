@@ -155,3 +155,18 @@ def test_a_report_of_strangers_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     code, output = ran("audit", str(path))
     assert code == 2
     assert "report.json is larger than 1,000 bytes" in output
+
+
+def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
+    monkeypatch.setenv("RESEARCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
+    report = json.loads(RENDERING.document)
+    columns = 1_000
+    report["report"]["markdown"] = f"|{'a|' * columns}\n|{'-|' * columns}\n" + f"|{'b|' * columns}\n" * 180
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(report))
+    out = tmp_path / "table.pdf"
+    code, said = ran("export", str(path), "--format", "pdf", "--out", str(out))
+    assert (code, out.exists()) == (2, False)
+    assert "table.json cannot be exported: work on a text from outside" in " ".join(said.split())
