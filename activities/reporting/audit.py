@@ -58,7 +58,8 @@ ARCHIVE: Final = "compare the archive with a backup; `research run` with the sam
 TRANSFER: Final = "do not use the bundle: it was changed after it was made; ask the sender for it again"
 REMEDIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text_differs", "original_differs", "text_missing", "original_missing"), ARCHIVE),
-    **dict.fromkeys(("file_differs", "file_missing", "file_unlisted"), TRANSFER),
+    **dict.fromkeys(("file_differs", "file_missing", "file_unlisted", "signature_differs"), TRANSFER),
+    "signature_missing": "ask the sender for a bundle made with `research export ID --bundle --sign KEYFILE`",
     "markdown_differs": "write the file again: `research report ID --format md --out report.md`",
     "html_differs": "write the file again: `research report ID --format html --out report.html`",
     "report_differs": "the file was changed, or the run went on since: take the report from the store again",

@@ -1,12 +1,14 @@
 """`audit` and `export`: check a report against its archived sources, and hand it on."""
 
 import hashlib
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import typer
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from activities.reporting.audit import READ, AuditResult, BytesOf, TextOf
 from activities.reporting.audit import audit as check
@@ -16,7 +18,17 @@ from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
-from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, compose_bundle, text_path
+from client.exchange.bundle import (
+    BYTE_LIMIT,
+    SIGNATURE,
+    BundleReader,
+    BundleUnusable,
+    KeyUnusable,
+    compose_bundle,
+    private_key,
+    public_key,
+    text_path,
+)
 from client.view.words import printable
 from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report
@@ -36,9 +48,11 @@ EXPORTS: Final = {
 """Formats beside a bundle: the function that makes one of a report, and the suffix of its files."""
 MEMORY_BYTES: Final = 1_000_000_000
 """Of the process that reads a report, which anybody may have written."""
+LARGEST_KEY: Final = 10_000
 EXPORT_SECONDS: Final = 120.0
 
 SHOWN_PROBLEMS: Final = 50
+K = TypeVar("K")
 
 commands = Commands()
 
@@ -50,6 +64,9 @@ commands = Commands()
 async def audit(
     target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
     *,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="public key that a bundle must be signed with")
+    ] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
@@ -61,9 +78,12 @@ async def audit(
     research audit last
     research audit reports/2026-11-21-how-does-vacuum/report.json
     research audit vacuum.zip
+    research audit vacuum.zip --key sender.pub
     """
+    if key is not None and not target.endswith(".zip"):
+        raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     if target.endswith(".zip"):
-        name, result = await _audit_bundle(Path(target))
+        name, result = await _audit_bundle(Path(target), None if key is None else _read_key(public_key, key))
     else:
         async with open_context(Flags(config=config)) as context:
             name, result = await _audit_archived(context, target)
@@ -98,7 +118,15 @@ async def _audit_archived(context: CommandContext, target: str) -> tuple[str, Au
     return result.research_id or target, result
 
 
-async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
+def _read_key(read: Callable[[bytes], K], path: Path) -> K:
+    """Read a key from a file. Raises `CommandError`."""
+    try:
+        return read(read_start(path, LARGEST_KEY, "the key"))
+    except KeyUnusable as error:
+        raise CommandError(f"{path}: {error}") from None
+
+
+async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, AuditResult]:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
@@ -106,6 +134,10 @@ async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
             result = AuditResult(checked={"files of the bundle": len(bundle.manifest.files)})
             for found in bundle.differences():
                 result.problem(*found)
+            if key is not None:
+                _check_signature(bundle, key, result)
+            elif bundle.is_signed:
+                result.skip("signature, which --key compares")
             forms = {"json": bundle.read(JSON_FILE)}
             with suppress(ContentMissing):  # `differences` has named it, unless the manifest has not
                 forms["md"] = bundle.read(MARKDOWN_FILE)
@@ -117,6 +149,14 @@ async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
     except BundleUnusable as error:
         raise CommandError(str(error)) from None
+
+
+def _check_signature(bundle: BundleReader, key: Ed25519PublicKey, result: AuditResult) -> None:
+    result.count("signature")
+    if not bundle.is_signed:
+        result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
+    elif not bundle.is_signed_by(key):
+        result.problem("signature_differs", SIGNATURE, "the manifest was not signed with this key, or has changed")
 
 
 async def _check(
@@ -234,6 +274,9 @@ async def export(
     quotes_only: Annotated[
         bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEYFILE", help="sign a bundle with this private Ed25519 key")
+    ] = None,
     form: Annotated[
         str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
     ] = None,
@@ -250,6 +293,7 @@ async def export(
 
     research export last --bundle                          (ID.zip in this folder)
     research export last --bundle --quotes-only --out vacuum.zip
+    research export last --bundle --sign ~/.ssh/id_ed25519
     research export last --format docx                     (ID.docx; also pdf, bibtex, csl)
     research export last --format pdf --out vacuum.pdf
     """
@@ -257,8 +301,9 @@ async def export(
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if form is not None and form not in EXPORTS:
         raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
-    if quotes_only and not bundle:
-        raise CommandError("--quotes-only belongs to --bundle: add it")
+    if (quotes_only or sign is not None) and not bundle:
+        raise CommandError("--quotes-only and --sign belong to --bundle: add it")
+    key = None if sign is None else _read_key(private_key, sign)
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
     async with (
@@ -267,7 +312,7 @@ async def export(
     ):
         try:
             if form is None:
-                name, data = await _bundle(context, target, pool, quotes_only=quotes_only)
+                name, data = await _bundle(context, target, pool, quotes_only=quotes_only, key=key)
             else:
                 make, suffix = EXPORTS[form]
                 report = await _read(pool, *await _load_report(context, target))
@@ -301,7 +346,7 @@ async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]
 
 
 async def _bundle(
-    context: CommandContext, target: str, pool: SubprocessPool, *, quotes_only: bool
+    context: CommandContext, target: str, pool: SubprocessPool, *, quotes_only: bool, key: Ed25519PrivateKey | None
 ) -> tuple[str, bytes]:
     """Give the name of a file, and the bundle of a run. Raises `CommandError`."""
     run = await context.find(target)
@@ -321,5 +366,5 @@ async def _bundle(
     if sum(map(len, files.values())) > BYTE_LIMIT:
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
     version = report.product_version
-    data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only)
+    data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only, key=key)
     return f"{research_id}.zip", data

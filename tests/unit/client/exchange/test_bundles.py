@@ -13,6 +13,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from activities.reporting.render import render
 from client.cli import audit as audit_command
@@ -300,3 +308,59 @@ async def test_the_command_refuses_a_bundle_in_one_line(tmp_path: Path) -> None:
             await audit_command.audit(str(tmp_path / name), as_json=False)
     with pytest.raises(CommandError, match="no such file"):
         await audit_command.audit(str(tmp_path / "none.zip"), as_json=False)
+
+
+def keys_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """The files of a key pair, as OpenSSL writes it."""
+    key, private, public = Ed25519PrivateKey.generate(), folder / name, folder / f"{name}.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+async def signed_problems(path: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The kinds of difference of a bundle that is compared with a key."""
+    code = await audit_command.audit(str(path), key=key, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert code == (1 if said["problems"] else 0)
+    assert said["checked"]["signature"] == 1
+    return [problem["kind"] for problem in said["problems"]]
+
+
+@pytest.mark.usefixtures("no_store", "same_process")
+async def test_a_signature_shows_who_made_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the bundle as it was made, with the key that made it, passes; without a key a signature is not compared."""
+    private, public = keys_of(tmp_path, "mine")
+    key = bundles.private_key(private.read_bytes())
+    path = tmp_path / "b.zip"
+    made = {"research_id": LISTED["research_id"], "product_version": "0.1.0", "quotes_only": False, "key": key}
+    path.write_bytes(compose_bundle(FILES | TEXTS, **made))
+    assert await signed_problems(path, public, capsys) == []
+    assert await signed_problems(path, keys_of(tmp_path, "other")[1], capsys) == ["signature_differs"]
+    said = await audited(tmp_path, path.read_bytes(), capsys)
+    assert (said["passed"], said["unchecked"]["signature, which --key compares"]) == (True, 1)
+    path.write_bytes(bundle())
+    assert await signed_problems(path, public, capsys) == ["signature_missing"]
+    whole = io.BytesIO(compose_bundle(FILES | TEXTS, **made))
+    with zipfile.ZipFile(whole) as archive:
+        signature = archive.read("manifest.sig")
+    path.write_bytes(rewritten(lambda _, files: files.update({"manifest.sig": signature, "report.md": b"# Else\n"})))
+    assert "file_differs" in await signed_problems(path, public, capsys)
+    forged = json.dumps(LISTED | {"product_version": "9"}).encode()
+    path.write_bytes(rewritten(lambda _, files: files.update({"manifest.sig": signature, MANIFEST: forged})))
+    assert "signature_differs" in await signed_problems(path, public, capsys)
+
+
+def test_keys_are_ed25519_without_a_password(tmp_path: Path) -> None:
+    """Those of `ssh-keygen` and of OpenSSL are read; what else is named is refused with the remedy."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    bundles.public_key(public).verify(bundles.private_key(private).sign(b"x"), b"x")
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"word"))
+    for data in (b"", b"words", public, locked, private[:-60]):
+        with pytest.raises(bundles.KeyUnusable, match="ssh-keygen -t ed25519"):
+            bundles.private_key(data)
+    for data in (b"", b"ssh-words", private):
+        with pytest.raises(bundles.KeyUnusable, match=r"KEYFILE\.pub"):
+            bundles.public_key(data)
