@@ -17,6 +17,8 @@ WHOLE: Final = "whole"
 T = TypeVar("T")
 BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
 """A list that may come from a stranger: a million malformed items cost no more than the first one."""
+BoundedMap: TypeAlias = Annotated[dict[str, T], Field(max_length=1_000)]
+"""The same for values by name."""
 
 
 class Contract(BaseModel):

@@ -105,6 +105,14 @@ def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text:
     assert f"{path}: {line}" in places.problems()
 
 
+@pytest.mark.parametrize("text", ["#" * 100_001, "a." * 10_000 + "b = 1", "web = " + "[" * 50_000])
+def test_a_file_is_bounded_before_it_is_read(places: Places, text: str) -> None:
+    """One that is too large or too deep is refused in one line."""
+    problems = places.problems(Flags(config=places.write(places.here, text)))
+    assert len(problems.splitlines()) == 1
+    assert len(problems) < 500
+
+
 def test_a_bad_variable_is_named_without_its_value(places: Places) -> None:
     """What the environment says wrongly is refused by the variable's name; the value may be a secret."""
     text = places.problems(RESEARCH_RETENTION_DAYS="secret-value", ANTHROPIC_BASE_URL="ftp://user:pw@x")

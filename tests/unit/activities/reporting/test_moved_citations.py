@@ -1,6 +1,7 @@
 """Whole reports over pages that name the ids of other sources: no citation moves, and the audit would see it."""
 
 import copy
+import json
 import re
 
 import pytest
@@ -149,7 +150,7 @@ async def test_the_audit_names_a_quotation_that_its_source_does_not_have(old: st
     for text in world.texts.values():
         await store.put_text(text)
         await store.put(("raw " + text).encode(), "text/html")
-    result = await audit(report, store.text_by_hash, store.by_hash, HereCalls())
+    result = await audit(json.dumps(report).encode(), store.text_by_hash, store.by_hash, HereCalls())
     found = [problem for problem in result.problems if problem.kind == "quotation_differs"]
     assert found
     assert found[0].message.startswith("“Vacuum")

@@ -14,7 +14,7 @@ from pypdfium2 import raw
 from activities.reporting.render import render
 from activities.reporting.tree import one_line
 from client.exchange.documents import to_docx, to_pdf
-from contracts.report import Report, ReportUnusable, read_report
+from contracts.report import Report, read_report
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
@@ -23,7 +23,9 @@ SAMPLE = Sample()
 
 def sample_report() -> Report:
     """The report of the sample run."""
-    return read_report(json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document))
+    report = read_report(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document.encode())
+    assert isinstance(report, Report)
+    return report
 
 
 def words_of_pdf(data: bytes) -> str:
@@ -129,9 +131,13 @@ def test_quotations_within_quotations_have_no_signs() -> None:
 
 
 def test_a_report_of_another_form_is_refused() -> None:
-    """The message says where."""
-    with pytest.raises(ReportUnusable, match=r"sources\.0\.id"):
-        read_report({"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]})
+    """Each problem comes with its place, which is empty for what is no report at all."""
+    document = {"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]}
+    assert read_report(json.dumps(document).encode()) == [("sources.0.id", "Field required")]
+    for data in (b"[1", b"[]", b"[" * 100_000, b"\xff"):
+        problems = read_report(data)
+        assert isinstance(problems, list)
+        assert [place for place, _ in problems] == [""]
 
 
 def test_a_text_of_combining_characters_gives_documents() -> None:
