@@ -97,7 +97,7 @@ class DeepResearchWorkflow(PersonMessages):
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         for choice in prepared.resolved.providers:
             if not choice.available and not _is_continued():
-                run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
+                run.note("status", f"not searching with {choice.name}: {choice.reason}", level="warning")
         driver = Driver(run, strategy, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
@@ -251,7 +251,7 @@ class DeepResearchWorkflow(PersonMessages):
             await run.checkpoints.save(closed=True)
             raise _nothing_to_search(resolved)
         for name, why in checked.items():
-            run.note("status", f"not searched: {name}: {why}", level="warning")
+            run.note("status", f"not searching with {name}: {why}", level="warning")
 
     def _show_phase(self) -> None:
         """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""

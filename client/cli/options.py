@@ -46,7 +46,9 @@ Corpus = Annotated[
 class RunOptions:
     """Options of `run`, `ask`, `start` and `resume`; None means not given."""
 
-    question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="what you want to know")] = None
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION|-", help="what you want to know; - for standard input")
+    ] = None
     corpus: Corpus = None
     web: Annotated[bool, typer.Option("--web", help="search the web besides the corpus")] = False
     exclude: Annotated[

@@ -66,7 +66,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
         read=task.source_count,
         cited=len({one.source.id for one in found}),
     )
-    lines = [f"# {_escape(shorten(' '.join(task.query.split()), TITLE_CHARACTERS))}", ""]
+    lines = [f"# {_escape(' '.join(task.query.split()))}", ""]
     note = "note" if found else "note_empty" if task.source_count else "note_unread"
     lines += [f"> {say[note]}", ">", f"> {counts}", ""]
     for heading, part in (("passages", found[:FIRST_PASSAGES]), ("more", found[FIRST_PASSAGES:])):

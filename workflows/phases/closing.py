@@ -20,7 +20,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.phases.analysis import analyze_without_model
-from workflows.phases.checking import review, verification_is_due, verify
+from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
 from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
@@ -63,6 +63,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         count, cited = rendered.verification.shortfall
         remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
         state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
+    note_verdicts(run, rendered.verdicts, rendered.verification)
     state.citations = rendered.citations
     state.result = result_of(
         state,
@@ -83,7 +84,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     )
     state.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
-    why = "see the limitations in the report" if natural else ending.stop_reason.value.replace("_", " ")
+    why = "see the limitations in the report" if natural else ending.stop_reason.text
     run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
     try:
         await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))

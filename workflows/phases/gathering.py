@@ -130,7 +130,11 @@ class Gathering:
         failed = [identity for identity, read in self._reads.items() if _is_unavailable(read)]
         if 2 * len(failed) <= len(self._reads):
             return
-        run.note("status", f"{len(failed)} of {len(self._reads)} sources are unavailable: waiting", level="warning")
+        run.note(
+            "status",
+            f"{len(failed)} of {len(self._reads)} sources are away: trying again later",
+            level="warning",
+        )
         for identity in failed:
             hit = self._reads[identity].hit
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
@@ -164,7 +168,7 @@ class Gathering:
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
         run = self._run
         if (page := self._ledger.get(identity)) is not None:
-            run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
+            run.note("source.added", f"read before: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
         request = ReadRequest(
             source_id=identity,

@@ -275,7 +275,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
     if not result.finding_ids and not stated and not result.is_stub:
-        stated = [_state_silence(state, node, result.problem)]
+        stated = [_state_silence(state, node, result.problem or "; ".join(result.failed_branches[:1]))]
     of_node = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
@@ -293,7 +293,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
 
 def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:
     """Open the gap of a task without findings, and return its id."""
-    # An agent that was cut short proves nothing about what can be found.
+    # An agent that was cut short, or whose searches failed, proves nothing about what can be found.
     cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
     silent = silent_gap(node.model_copy(update=cut_short))
     state.gaps = reopen_stated(state.gaps, [silent])

@@ -215,7 +215,9 @@ class RunContext:
             self.state.decisions.append(decision)
         else:
             self.state.decisions_dropped += 1
-        text = ": ".join(part for part in (agent, action.replace("_", " "), rationale) if part)
+        # The reason of a decision on another iteration is a whole sentence.
+        name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
+        text = ": ".join(part for part in (agent, name, rationale) if part)
         self.note("decision.recorded", text, agent=agent, action=action)
         return number
 
@@ -240,7 +242,7 @@ class RunContext:
         """Record that something falls short of the request; the report names it."""
         if note not in self.state.degraded:
             self.state.degraded.append(note[:300])
-            self.note("status", f"degraded: {note}", level="warning")
+            self.note("status", note, level="warning")
 
     def branch_failed(self, note: str) -> None:
         """Record that a part of the work failed: the outcome cannot be `completed` any more."""

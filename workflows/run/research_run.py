@@ -47,6 +47,7 @@ from workflows.run.calls import (
     call_options,
     describe_failure,
     details_of,
+    explain,
     is_given_up,
     is_outage,
     last_failure,
@@ -127,7 +128,7 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
-            self.branch_failed(f"{role.name}: {reason_of(error)}: {describe_failure(error)}")
+            self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
         self.operation_done(step, at.iteration)
@@ -273,12 +274,13 @@ class ResearchRun(RunContext):
         if is_outage(error):
             raise error
         cause = last_failure(error)
-        kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
-        problem, note = details_of(cause).get("problem"), f"{role.name}: {kind}"
+        kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
+        problem = details_of(cause).get("problem")
+        note = f"{role.name}: {failures.WORDS[kind] if kind in UNUSABLE else describe_failure(error)}"
         if kind not in REPAIRABLE or request.repair is not None:
             # A role that only looks at the report takes nothing away from it by failing.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
-        self.note("task.failed", f"{note}: {describe_failure(error)}", role=role.name, error=kind)
+        self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
         if problem == STEERED:
             self.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:
@@ -286,7 +288,7 @@ class ResearchRun(RunContext):
         if is_given_up(error):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
-            self.branch_failed(f"{note}: {describe_failure(error)}")
+            self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
@@ -304,7 +306,7 @@ class ResearchRun(RunContext):
         while refusal(resolved.limits, self.state.usage, holdings.held, wanted, kept):
             reason = refusal(resolved.limits, self.state.usage, holdings.unexplained, wanted, kept)
             if reason is not None:
-                self.note("budget.exhausted", f"no further model call: {reason.value}", reason=reason.value)
+                self.note("budget.exhausted", f"no further model call: {reason.text}", reason=reason.value)
                 raise CallRefused(reason)
             before = holdings.changes
             await self.host.wait_until(

@@ -68,7 +68,8 @@ class Agents:
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
         run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
-        run.note("agents.branching", f"{plural(len(todo), 'agent')}, {queued} of them queued", **data)
+        waits = f", {queued} of them when others are done" if queued else ""
+        run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
         for branch, agent in enumerate(todo):
             self._change(agent, status=AgentStatus.QUEUED)
             if branch >= at_once:

@@ -55,7 +55,7 @@ async def carry_out(
     run.hooks.enter_phase()
     run.note("phase.started", title or name, phase=name, label=label, iteration=run.state.iteration, **data)
     result = await work(run)
-    run.note("phase.finished", summary() or name, phase=name, summary=summary())
+    run.note("phase.finished", f"{name} done: {summary()}".removesuffix(": "), phase=name, summary=summary())
     return result
 
 

@@ -53,10 +53,11 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
     refuse_key(document.text)  # in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections = sections_of(document)
-    chunks = [
-        (number, start, stop, _keys(f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}", language))
-        for number, start, stop in chunks_of(document, sections)
-    ]
+    chunks = []
+    for number, start, stop in chunks_of(document, sections):
+        text = f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}"
+        keys = " ".join(key for word in words(text) for key in word_keys(word, language))
+        chunks.append((number, start, stop, keys))
     encoded = document.text.encode("utf-8")
     indexed = IndexedDocument(
         raw_hash=hash_of(raw),
@@ -98,7 +99,3 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
         else:
             chunks.append((number, block.start, block.end))
     return chunks
-
-
-def _keys(text: str, language: str) -> str:
-    return " ".join(key for word in words(text) for key in word_keys(word, language))

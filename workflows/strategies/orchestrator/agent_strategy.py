@@ -115,7 +115,7 @@ async def _take_turn(run: ResearchRun) -> None:
     output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
     position.transcript = output.transcript
     for call in output.calls:
-        text = f"{call.name}: {_subject(call)}".removesuffix(": ")
+        text = f"{call.name.replace('_', ' ')}: {_subject(call)}".removesuffix(": ")
         run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
     answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]

@@ -69,6 +69,8 @@ from workflows.strategies.units import (
 USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
+TURN_WORDS: Final = {AGENT_TOOL: "new agent", THINK_TOOL: "thinks", REPORT_TOOL: "the research is done"}
+"""Calls of the orchestrator for a person who watches."""
 CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 LOOK_FURTHER: Final = (
     "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
@@ -268,7 +270,7 @@ def has_results(state: ResearchState) -> bool:
 
 def _note_call(run: ResearchRun, call: ToolCall) -> None:
     about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    text = f"{call.name}: {about}".removesuffix(": ")[:300]
+    text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {about}".removesuffix(": ")[:300]
     run.note("orchestrator.turn", text, tool=call.name, turn=run.state.iteration)
 
 
