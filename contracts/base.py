@@ -24,11 +24,12 @@ BoundedMap: TypeAlias = Annotated[dict[str, T], Field(max_length=1_000)]
 class Contract(BaseModel):
     """A frozen value that is written into Temporal's history or into a stored session.
 
-    Unknown fields are ignored, so that a process of an older version can read what a newer one wrote; new fields
+    Unknown fields are ignored, so that a process of an older version can read values of a newer one; new fields
     need a default, because old histories lack them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    # Errors of validation are logged with their tracebacks: they show no values, which may be a user's text.
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class StrictContract(Contract):

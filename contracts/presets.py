@@ -48,8 +48,11 @@ def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> 
 
 
 def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Checks:
-    """Return the parts of a full verification: corrections, and without a model the free review by rules."""
+    """Return the corrections of a full verification, and the review: by a model, or in a full one by the free rules."""
     full = verify is Verify.FULL
-    review = Review.RULES if full and engine is not EngineKind.MODEL else Review.OFF
+    if engine is EngineKind.MODEL:
+        review = Review.OFF if verify is Verify.OFF else Review.MODEL
+    else:
+        review = Review.RULES if full else Review.OFF
     correct = full if asked.correct is None else asked.correct
     return asked.model_copy(update={"correct": correct, "review": asked.review or review})

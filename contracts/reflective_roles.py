@@ -168,7 +168,7 @@ class StepPlannerAnswer(RoleAnswer):
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps within the limit.
 
-        Raises `UnfitAnswer` for a first plan without steps: nothing has been read yet.
+        Raises `UnfitAnswer` for a first plan without steps: the run has read no source yet.
         """
         done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)

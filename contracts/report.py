@@ -37,7 +37,10 @@ class ReportSource(Contract):
     """A source that the run found; the texts are in the content store, by their hashes."""
 
     id: str
+    """Follows from the first address that it was found under."""
     url: str
+    aliases: BoundedList[str] = []
+    """Other addresses that led to it."""
     title: str = ""
     authors: BoundedList[str] = []
     publisher: str | None = None
@@ -89,8 +92,6 @@ class ReportClaim(Contract):
     verdict: str = ""
     method: str = ""
     reason: str = ""
-    rests_on: BoundedList[str] = []
-    """Passages that the verdict rests on, where they are others than the claim cites."""
 
 
 class ReportCitation(Contract):
@@ -110,7 +111,7 @@ class ReportPlan(Contract):
 
 
 class ReportVerification(VerificationSummary):
-    """Check of the claims, with what was corrected, reviewed and taken out."""
+    """Check of the claims, with corrections, reviews and removals."""
 
     corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None

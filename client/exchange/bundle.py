@@ -1,6 +1,6 @@
 """Bundles: a ZIP file of a report, the stored texts behind it, and a manifest of hashes.
 
-A bundle may come from strangers: nothing is unpacked to disk, and nothing is read that was not declared and bounded.
+A bundle may come from strangers: no file is unpacked to disk, and only declared and bounded files are read.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class BundleUnusable(Exception):
-    """A file is no bundle, or one that is not safe to read; the message says why."""
+    """A file is no bundle, or one that is not safe to read; the message has the reason."""
 
 
 class KeyUnusable(Exception):

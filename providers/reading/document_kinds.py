@@ -229,7 +229,7 @@ def _is_notebook(raw: bytes) -> bool:
 
 
 def _is_binary(raw: bytes) -> bool:
-    """Tell whether a file begins as no text does, or more than a fiftieth of its first bytes are control characters."""
+    """Return true for a binary signature, or more than a fiftieth of control characters among the first bytes."""
     window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
     return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(MARKS))

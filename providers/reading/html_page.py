@@ -90,7 +90,7 @@ DATES: Final = (
 
 
 def read_html(markup: str) -> tuple[str, DocumentFacts]:
-    """Return the content of a page as clean HTML, empty if nothing is visible, and its facts.
+    """Return the content of a page as clean HTML, empty without visible text, and its facts.
 
     Raises `SourceUnreadable` too_large, malformed.
     """
@@ -162,7 +162,7 @@ class _Writer:
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write an element, unless nobody sees it or it is navigation; return its words and those of links."""
+        """Write an element, unless no one sees it or it is navigation; return its words and those of links."""
         tag = element.tag
         if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
             return 0, 0
@@ -239,7 +239,7 @@ class _Writer:
                 self._parts.append("</p>")
 
     def _script(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write a superscript or subscript as text: `^32`, `_i`. Marks of footnotes go, ordinals stay as they are."""
+        """Write a superscript or subscript as text: `^32`, `_i`. Marks of footnotes go, ordinals stay unchanged."""
         start = len(self._parts)
         words, linked = self.write(element, depth)
         inner = "".join(self._parts[start:]).strip()

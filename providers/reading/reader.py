@@ -69,7 +69,7 @@ class WebReader:
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract a document; its URL is the one that the redirects ended at.
 
-        No host outside the domains is asked for the page. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
+        Only hosts of the domains get a request. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
         and extraction do, and too_little_text; `Unavailable`, `RateLimited`.
         """
         way: list[str] = []
@@ -153,7 +153,7 @@ class CachedReader:
         self._identity = identity
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
+        """Return the document, `cached` if no site was asked. Raises the errors of the reader, and `StorageFull`.
 
         A page is cached for all runs, and returned only to those whose domains allow every address on its way.
         """
@@ -191,7 +191,7 @@ class RoutedReader:
         self._web = web
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Read a document by its address; domains restrict the web alone. Raises what the responsible reader raises."""
+        """Read a document by its address; domains restrict the web alone. Raises the errors of its reader."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
         return await self._web.read(url, tenant=tenant, domains=domains)

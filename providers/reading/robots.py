@@ -49,9 +49,9 @@ class Robots:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, url: httpx2.URL) -> float:
-        """Return the seconds between two requests that the site asks for, if the page may be read.
+        """Return the seconds between two requests that the site demands, if the page may be read.
 
-        Raises `SourceUnreadable` robots if the site forbids it; whatever fetching the rules raised if that failed.
+        Raises `SourceUnreadable` robots if the site forbids it; the error of fetching the rules if that failed.
         """
         site = f"{url.scheme}://{url.netloc.decode('ascii')}"
         async with self._locks.setdefault(site, asyncio.Lock()):

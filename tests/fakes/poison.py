@@ -29,10 +29,12 @@ READ: Final = "read"
 TOO_LARGE: Final = frozenset(("too_large",))
 READABLE: Final = frozenset((READ,))
 MALFORMED: Final = frozenset(("malformed",))
+WRONG_TYPE: Final = frozenset(("wrong_type",))
+"""XML is not read at all."""
 GIVES_UP: Final = frozenset(("timeout", "memory", "too_large", "too_little_text", "malformed"))
 """For what may be refused, or cost a child its life: what matters is that it costs no more."""
 
-HTML, PDF, XHTML = "text/html", "application/pdf", "application/xhtml+xml"
+HTML, PDF, XML = "text/html", "application/pdf", "application/xml"
 SENTENCE: Final = "The worker removes dead rows from its table and leaves their space to others."
 
 
@@ -106,25 +108,25 @@ OTHER_POISON: Final[Mapping[str, Poison]] = {
             + "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10))
             + "]><rss><channel><title>&a9;</title></channel></rss>"
         ).encode,
-        READABLE | GIVES_UP,
-        XHTML,
+        WRONG_TYPE,
+        XML,
     ),
     "external-entity": Poison(
         lambda: (
             b"<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><rss><channel><title>&e;</title></channel></rss>"
         ),
-        READABLE | GIVES_UP,
-        XHTML,
+        WRONG_TYPE,
+        XML,
     ),
     "xinclude": Poison(
         lambda: (
             b"<rss><channel><title>T</title><x:include xmlns:x='http://www.w3.org/2001/XInclude' "
             b"href='file:///etc/passwd'/></channel></rss>"
         ),
-        READABLE | GIVES_UP,
-        XHTML,
+        WRONG_TYPE,
+        XML,
     ),
-    "xml-depth": Poison(lambda: b"<rss>" * 100_000, GIVES_UP, XHTML),
+    "xml-depth": Poison(lambda: b"<rss>" * 100_000, WRONG_TYPE, XML),
     "json-depth": Poison(lambda: b"[" * 2_000_000, frozenset(("malformed", "too_large")), "application/json"),
     "markdown-brackets": Poison(lambda: b"[" * 200_000, READABLE | GIVES_UP, "text/markdown"),
 }

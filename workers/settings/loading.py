@@ -3,7 +3,7 @@
 Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
 `research.toml` of the working directory is not read: a folder that was cloned or unpacked may contain a stranger's.
 
-A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
+A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, since it may be set for another
 program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
 
@@ -163,6 +163,14 @@ class Settings(FileSettings):
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def mark(self) -> str:
+        """Return a short hash for the identity of workers: equal where each would resolve every request alike.
+
+        Unlike the digest it depends on which keys there are.
+        """
+        usable = [choice.name for choice in self.web_search.choices() if choice.available]
+        return hashlib.sha256(f"{self.digest()} {self.model_host} {usable}".encode()).hexdigest()[:8]
+
     def notices(self) -> list[str]:
         """Return warnings about settings that have no effect."""
         half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
@@ -226,7 +234,7 @@ def without_user(url: str) -> str:
 
 
 def _read_file(path: Path) -> Found:
-    """Read a file; an absent one sets nothing. Relative folders are relative to it. Raises `SettingsError`."""
+    """Read a file; an absent one has no effect. Relative folders are relative to it. Raises `SettingsError`."""
     try:
         with path.open("rb") as file:
             if len(data := file.read(LARGEST_FILE + 1)) > LARGEST_FILE:

@@ -2,7 +2,7 @@
 
 Checks are made where they cannot be bypassed: the text of each URL in `address_rules`, the address of each connection
 in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
-credentials or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
+credentials or environment variables take part. Bodies are counted unchanged unpacked, never afterwards.
 """
 
 import asyncio
@@ -88,8 +88,8 @@ class Egress:
     async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:
         """Get a document; `permit` is awaited before each request and may raise.
 
-        Raises `SourceUnreadable`: a kind that begins with `refused` before anything is sent to the place in question,
-        otherwise not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
+        Raises `SourceUnreadable`: a kind that starts with `refused` before anything is sent to the place in question,
+        else not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
         empty. Raises `Unavailable` and `RateLimited` if a retry may help.
         """
         target = check_url(url, self._allow_hosts)
@@ -121,7 +121,7 @@ class Egress:
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Check the target of a redirect as it is written, before anything is put together from it."""
+        """Check the target of a redirect as written, before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location

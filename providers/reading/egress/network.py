@@ -1,4 +1,4 @@
-"""Connections to checked addresses only: names are looked up once, every answer is judged, the judged one is used.
+"""Connections to checked addresses only: names are resolved once, every answer is judged, the judged one is used.
 
 This is below the HTTP client, where it opens its sockets: no request, redirect or reused client bypasses it.
 """
@@ -28,7 +28,7 @@ LookUp = Callable[[str], Sequence[IpAddress]]
 
 
 class Resolver(Protocol):
-    """Looks names up."""
+    """Resolves names."""
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """Return all addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
@@ -43,7 +43,7 @@ def ask_system(host: str) -> list[IpAddress]:
 class SystemResolver:
     """The resolver of the operating system.
 
-    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
+    A lookup cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
     threads of its own.
     """
 
@@ -70,7 +70,7 @@ class SystemResolver:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections to public addresses and to `allow_hosts`; to nothing else."""
+    """Opens connections to public addresses and to `allow_hosts` alone."""
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ from typing import Final
 
 from contracts.base import Contract
 from providers.reading.canonical_text import DocumentFacts, Extraction
-from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
 from providers.storage.content import hash_of
@@ -46,6 +45,8 @@ class IndexedFile:
 
 def read_for_index(root: str, path: str, language: str) -> IndexedFile:
     """Read, extract and cut a file below a root; without a language, in its own. Raises `SourceUnreadable`."""
+    from providers.reading.documents import extract  # noqa: PLC0415  its libraries are loaded in children alone
+
     raw = read_regular_file(Path(root) / path, Path(root))
     refuse_key(raw)
     document = extract(raw, PurePosixPath(path).name)

@@ -197,6 +197,15 @@ def test_the_digest_names_what_shapes_a_run(places: Places) -> None:
     assert places.load(RESEARCH_MODEL="m").digest() != digest
 
 
+def test_the_mark_depends_on_which_keys_there_are_and_not_on_their_values(places: Places) -> None:
+    """Workers that would resolve a request alike have the same mark: without its key a model cannot be used."""
+    named = {"RESEARCH_MODEL": "m"}
+    mark = places.load(**named, ANTHROPIC_API_KEY=KEY).mark()
+    assert places.load(**named, ANTHROPIC_API_KEY="another", RESEARCH_HOME="/elsewhere").mark() == mark
+    marks = {mark, places.load(**named).mark(), places.load().mark(), places.load(TAVILY_API_KEY="key").mark()}
+    assert len(marks) == 4
+
+
 def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:
     """A corpus path means the same folder from wherever a command is run."""
     places.write(places.user, 'home = "data"\n[corpus.a]\npath = "docs"\nlanguage = "de"\n')

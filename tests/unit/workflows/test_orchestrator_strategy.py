@@ -14,7 +14,7 @@ from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
 from tests.fakes import tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
+from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
@@ -292,19 +292,6 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
             data["sub_turn"] for data in told if "tool" in data
         )
         assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
-
-
-async def test_the_report_says_which_agents_there_were(tmp_path: Path) -> None:
-    """Each with its task and what it brought, in every form of the report (S3-061)."""
-    world = World(tmp_path)
-    state, _ = await conduct(world)
-    report = await report_of(world, state)
-    assert "**Agents:** 4 agents worked on a task each" in report
-    for record in state.agents:
-        assert f"{record.task.id}: {record.task.text} – " in report
-    assert state.result is not None
-    assert state.result.files is not None
-    assert "agent-1: " in await world.content.get_text(state.result.files.html)
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------

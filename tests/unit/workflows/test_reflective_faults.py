@@ -1,5 +1,6 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,14 @@ async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
     state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"responder": "empty"}), mode="direct")
     assert state.result is not None
     assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
+
+
+async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
+    """The report and those who watch read what happened, and no name of a class."""
+    state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"analyzer": "empty"}), depth="light")
+    assert "analyzer: the model's answer was unusable" in [*state.failed_branches, *state.degraded]
+    told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
+    assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
 
 
 async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,6 +236,8 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert "reflector" in roles
     assert state.resolved is not None
     assert state.resolved.depth == "light"
+    ended = next(event for event in state.events if event.type == "phase.finished")
+    assert ended.text == "coordination done: deep, light"
 
 
 TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=6)

@@ -148,7 +148,7 @@ async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> N
     source = sample.sources["routine-vacuuming.html"]
     state = sample.state(
         sources={each.id: each for each in sample.sources.values()}
-        | {source.id: source.model_copy(update={"url": url})}
+        | {source.id: source.model_copy(update={"url": url, "aliases": [source.url]})}
     )
     assert state.resolved is not None
     state.resolved = state.resolved.model_copy(update={"output": Output(citation_style=style)})
