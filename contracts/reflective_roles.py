@@ -168,15 +168,16 @@ class StepPlannerAnswer(RoleAnswer):
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps within the limit.
 
-        Raises `UnfitAnswer` for a first plan without steps: the run has read no source yet.
+        Raises `UnfitAnswer` for a first plan without a step that searches: the run has read no source yet.
         """
         done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")
-        if not kept and not request.steps:
-            raise UnfitAnswer("steps: at least one step with a title is needed")
-        return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
+        steps = first(kept, request.most, notes, "steps")
+        if not request.steps and not any(step.needs_search for step in steps):
+            raise UnfitAnswer("steps: nothing has been read yet: at least one step with a title must be research")
+        return self.model_copy(update={"steps": steps})
 
 
 def _whole(step: ProposedStep) -> ProposedStep:

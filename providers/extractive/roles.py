@@ -221,7 +221,7 @@ def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
     questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
     return (
-        scripted_turn(text="\n".join(questions))
+        scripted_turn((orchestrator.ASK_TOOL, orchestrator.AskArguments(questions=questions)))
         if questions
         else scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
     )
