@@ -101,7 +101,7 @@ def test_the_operators_word_decides() -> None:
     """A declared domain has the declared label, and its reason says whose word it is."""
     found = judged("https://docs.example.org/x", declared={"example.org": Quality.HIGH})
     assert found.label is Quality.HIGH
-    assert found.reason.startswith("chosen by the operator")
+    assert found.reason.startswith("your setting for this site")
     assert judged("https://www.nature.com/x", declared={"nature.com": Quality.LOW}).label is Quality.LOW
 
 
