@@ -184,9 +184,7 @@ CUT_SHORT = [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_
 def test_the_outcome_follows_from_what_is_missing(
     changes: dict[str, Any], reason: StopReason, outcome: Outcome
 ) -> None:
-    """Quality gates do not decide it; a faulty report, failed work, a fallback, a limit and a stop do (C0-24, X-4,
-    S0-032).
-    """
+    """Faulty reports, failed work, fallbacks, limits and stops decide it; quality gates do not (S0-032, C0-24, X-4)."""
     made = answered_state(**changes)
     assert outcome_of(QUESTION, made, reason) is outcome
     lines = limitations_of(QUESTION, made, reason)
