@@ -181,6 +181,27 @@ async def test_the_cascade_ends_within_the_deadline(tmp_path: Path, activity: st
     assert state.result.outcome in (Outcome.PARTIAL, Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT)
 
 
+@pytest.mark.parametrize("activity", ["work_on_task", "read_source", "analyze_sources"])
+async def test_agents_that_were_cut_short_by_time_are_not_done(tmp_path: Path, activity: str) -> None:
+    """A resumed run does the rest of their tasks, and pays for nothing that was answered before (S0-131)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state, host = await begin(world, strategy="orchestrator", limits=LIMITS), world.host()
+        hanging(host, activity, first=2)
+        running = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct())
+        await pass_time(host, running, LIMITS["deadline_seconds"] + GRACE)
+        cut = {record.task.id for record in state.agents if record.result and record.result.problem}
+        assert cut
+        later = await resume(world, state, limits=LIMITS)
+        await world.close()
+    assert later.result is not None
+    assert later.result.outcome is Outcome.COMPLETED, (later.failed_branches, later.limitations)
+    assert not [record for record in later.agents if record.result is None or record.result.problem]
+    assert all(record.result and record.result.finding_ids for record in later.agents if record.task.id in cut)
+    research = [str(request.body) for request in api.requests if request.role in ("agent", "analyzer")]
+    assert len(set(research)) == len(research)
+
+
 @pytest.mark.parametrize("role", ["outliner", "orchestrator", "agent"])
 async def test_a_role_whose_model_says_nothing_of_use_is_done_by_its_script(tmp_path: Path, role: str) -> None:
     """The script takes over in the middle: the run has a report, and says what was done without the model."""
